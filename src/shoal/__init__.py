@@ -1,0 +1,8 @@
+"""Discover classes in unlabeled data from several domains.
+
+Only the mix of classes differs between domains; things that shift together group
+together. See :class:`shoal.DomainMixture`, :class:`shoal.DDFA` and
+:class:`shoal.DiscreteMixture`.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Questions to ask of a fit: how many classes, how sure, and whether to trust it."""

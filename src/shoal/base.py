@@ -1,0 +1,196 @@
+"""What DDFA, DiscreteMixture and DomainMixture share: everything after the fit.
+
+A subclass fits, then hands its solution to :meth:`LatentShiftEstimator._store`, and
+says how to compute q(y|x) in :meth:`LatentShiftEstimator._class_given_x`. Prediction,
+scoring, adaptation and naming then follow from the probability algebra alone.
+"""
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.probability import (
+    class_posterior,
+    domain_given_class,
+    mean_log_likelihood,
+    shift_prior,
+)
+from shoal.validation import check_X, encode_domains
+
+__all__ = ["LatentShiftEstimator"]
+
+Array = np.ndarray[Any, Any]
+
+
+class LatentShiftEstimator(TransformerMixin, BaseEstimator):
+    """Contract of every estimator: classes, prevalences, per-domain posteriors."""
+
+    # What check_X accepts at predict; a subclass may widen it.
+    _accept_sparse = False
+    _input_dtype: Any = (np.float64, np.float32)
+
+    def _class_given_x(self, X: Any) -> Array:
+        """q(y|x) under the mix of domains used in fit; X is already validated."""
+        raise NotImplementedError
+
+    def _novelty(self, X: Any) -> Array:
+        """Distance of rows to what fit has seen, larger is stranger; X is validated."""
+        raise NotImplementedError
+
+    # ---- storing a solution -------------------------------------------------------
+
+    def _store(self, prevalence: Array, domains: Array, domain_weight: Array) -> None:
+        """Keep a solution whose classes are already in canonical order."""
+        self.domains_ = domains
+        self.domain_weight_ = domain_weight
+        self.prevalence_ = prevalence
+        self.domain_given_class_ = domain_given_class(prevalence, domain_weight)
+        self.class_weight_ = domain_weight @ prevalence
+        self.n_classes_ = prevalence.shape[1]
+        self.class_names_ = [f"c{index}" for index in range(self.n_classes_)]
+
+    # ---- prediction ---------------------------------------------------------------
+
+    def predict_proba(
+        self, X: Any, domains: Any = None, *, prevalence: Any = None
+    ) -> Array:
+        """Probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        domains : array-like of shape (n_samples,), scalar or None, default=None
+            Where the rows come from: one domain per row, one for all rows, or None
+            for the equal mix of the training domains.
+        prevalence : array-like of shape (n_classes,), default=None
+            Class mix of a domain that fit has not seen (see ``adapt``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            p_d(y|x); rows sum to 1.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X)
+        if prevalence is not None and domains is not None:
+            raise ValueError("pass domains or prevalence, not both")
+        class_given_x = self._class_given_x(X)
+        if prevalence is None and domains is None:
+            prevalence = self.prevalence_.mean(axis=0)
+            if np.array_equal(prevalence, self.class_weight_):
+                return class_given_x
+        if prevalence is not None:
+            target = self._check_prevalence(prevalence)
+            return shift_prior(class_given_x, self.class_weight_, target)
+        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        assert codes is not None
+        return class_posterior(class_given_x, self.domain_given_class_, codes)
+
+    def predict(self, X: Any, domains: Any = None) -> Array:
+        """Most probable class of each row, as an index 0..n_classes-1."""
+        return np.asarray(self.predict_proba(X, domains).argmax(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, *, domains: Any = None) -> Array:
+        """Fit, then return the class of each training row (``labels_``)."""
+        return np.asarray(self.fit(X, y, domains=domains).labels_)
+
+    def transform(self, X: Any) -> Array:
+        """``predict_proba`` without domains, as features."""
+        return self.predict_proba(X)
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, domains: Any = None, **fit_params: Any
+    ) -> Array:
+        """Fit, then ``transform`` the same rows."""
+        return self.fit(X, y, domains=domains, **fit_params).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns of ``transform``: class0, class1, ..."""
+        check_is_fitted(self)
+        names = [f"class{index}" for index in range(self.n_classes_)]
+        return np.asarray(names, dtype=object)
+
+    def score(
+        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Label-free quality: mean log-likelihood of the domains, higher is better.
+
+        The mean over domains of the mean log q(d|x), in nats, computed through the k
+        classes: q(d|x) = q(y|x) q(d|y). Only domains seen in fit can be scored.
+        """
+        check_is_fitted(self)
+        domains = domains if domains is not None else y
+        if domains is None:
+            raise ValueError(
+                "score requires y to be passed, but the target y is None: pass the "
+                "domain of each row"
+            )
+        X = self._check_rows(X)
+        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        domain_given_x = self._class_given_x(X) @ self.domain_given_class_
+        return mean_log_likelihood(domain_given_x, codes, sample_weight=sample_weight)
+
+    # ---- after the fit ------------------------------------------------------------
+
+    def set_names(self, names: Any) -> Self:
+        """Return a copy whose ``class_names_`` are changed; predictions stay indices.
+
+        ``names`` is a list for all classes, or a mapping from index, ``"c0"``-style id
+        or current name to the new name.
+        """
+        check_is_fitted(self)
+        renamed = list(self.class_names_)
+        if isinstance(names, dict):
+            for key, name in names.items():
+                renamed[self._class_index(key)] = str(name)
+        else:
+            if len(names) != self.n_classes_:
+                raise ValueError(
+                    f"names has {len(names)} entries, the model has "
+                    f"{self.n_classes_} classes"
+                )
+            renamed = [str(name) for name in names]
+        if len(set(renamed)) != len(renamed):
+            raise ValueError(f"class names must differ, got {renamed}")
+        other = copy.copy(self)
+        other.class_names_ = renamed
+        return other
+
+    def _class_index(self, key: Any) -> int:
+        """Index of a class given as index, id ``c0`` or name."""
+        ids = {f"c{index}": index for index in range(self.n_classes_)}
+        by_name = {name: index for index, name in enumerate(self.class_names_)}
+        for table in (by_name, ids, dict(enumerate(range(self.n_classes_)))):
+            if key in table:
+                return table[key]
+        raise ValueError(f"no class {key!r}; classes are {self.class_names_}")
+
+    # ---- small helpers ------------------------------------------------------------
+
+    def _check_rows(self, X: Any) -> Any:
+        return check_X(
+            self, X, accept_sparse=self._accept_sparse, dtype=self._input_dtype
+        )
+
+    def _check_prevalence(self, prevalence: Any) -> Array:
+        target = np.asarray(prevalence, dtype=float)
+        if target.shape != (self.n_classes_,) or not np.isfinite(target).all():
+            raise ValueError(
+                f"prevalence must have one finite entry per class ({self.n_classes_}), "
+                f"got shape {target.shape}"
+            )
+        if (target < 0).any() or abs(target.sum() - 1) > 1e-6:
+            raise ValueError(
+                f"prevalence must be non-negative and sum to 1, sums to "
+                f"{target.sum():.6g}"
+            )
+        return target
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = bool(self._accept_sparse)
+        return tags

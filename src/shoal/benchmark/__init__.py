@@ -1,0 +1,1 @@
+"""The paper's benchmark: semi-synthetic shift, its configurations and its numbers."""

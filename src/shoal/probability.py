@@ -1,0 +1,268 @@
+"""Row-stochastic algebra: one exact identity per function.
+
+Every matrix says what it conditions on: ``a_given_b`` has one row per b and one
+column per a, and its rows sum to 1. Products then read from left to right::
+
+    domain_given_x       =  class_given_x       @  domain_given_class
+    cluster_given_domain =  class_given_domain  @  cluster_given_class
+
+``domain_weight`` is q(d), the share of each domain in the mixing distribution Q of
+the paper; ``None`` means equal shares (assumption A.3).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+
+__all__ = [
+    "balance_domains",
+    "canonical_order",
+    "check_stochastic",
+    "class_given_domain",
+    "class_posterior",
+    "cluster_given_domain",
+    "condition_number",
+    "domain_given_class",
+    "match_rows",
+    "mean_log_likelihood",
+    "normalize_rows",
+    "project_to_simplex",
+    "shift_prior",
+]
+
+Array = NDArray[Any]
+
+# Probabilities below this are treated as "impossible" inside logarithms and ratios.
+TINY = 1e-300
+
+
+def normalize_rows(matrix: ArrayLike, *, empty: ArrayLike | None = None) -> Array:
+    """Scale non-negative rows to sum to 1.
+
+    A row of zeros has no direction of its own: it becomes ``empty`` (a distribution
+    over the columns), or uniform when ``empty`` is None.
+
+    >>> normalize_rows([[1, 3], [0, 0]])
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    matrix = np.asarray(matrix)
+    if not np.issubdtype(matrix.dtype, np.floating):
+        matrix = matrix.astype(np.float64)
+    total = matrix.sum(axis=1, keepdims=True)
+    dead = total[:, 0] <= 0
+    if not dead.any():
+        return np.asarray(matrix / total)
+    result = matrix / np.where(total > 0, total, 1)
+    result[dead] = 1 / matrix.shape[1] if empty is None else np.asarray(empty)
+    return np.asarray(result)
+
+
+def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Array:
+    """Return ``matrix`` as a float array after checking that its rows are distributions.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not 2-D, has NaN or negative entries, or rows that do not
+        sum to 1 within ``atol``. The message names the first offending row.
+    """
+    array = np.asarray(matrix)
+    if not np.issubdtype(array.dtype, np.floating):
+        array = array.astype(np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be a 2-D array of probabilities, got shape "
+                         f"{array.shape}")  # fmt: skip
+    if not np.isfinite(array).all():
+        row = int(np.argmin(np.isfinite(array).all(axis=1)))
+        raise ValueError(f"{name} has NaN or infinite values (first in row {row})")
+    if (array < -atol).any():
+        row = int(np.argmax((array < -atol).any(axis=1)))
+        raise ValueError(
+            f"{name} has negative values (row {row}: {array[row].min():.3g}); "
+            "probabilities cannot be negative"
+        )
+    total = array.sum(axis=1)
+    wrong = np.abs(total - 1) > atol
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"rows of {name} must sum to 1, row {row} sums to {total[row]:.6g}; "
+            "normalize them (shoal.probability.normalize_rows)"
+        )
+    return array
+
+
+def domain_given_class(
+    class_given_domain: ArrayLike, domain_weight: ArrayLike | None = None
+) -> Array:
+    """q(d|y) from p_d(y): Bayes' rule under the mixing distribution (Lemma 6).
+
+    Parameters
+    ----------
+    class_given_domain : array-like of shape (n_domains, n_classes)
+    domain_weight : array-like of shape (n_domains,), default=None
+        q(d); equal when None.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_domains)
+        A class that occurs in no domain gets ``domain_weight`` itself.
+    """
+    prevalence = np.asarray(class_given_domain, dtype=float)
+    weight = _weights(domain_weight, prevalence.shape[0])
+    return normalize_rows((prevalence * weight[:, None]).T, empty=weight)
+
+
+def class_given_domain(
+    domain_given_class: ArrayLike, class_weight: ArrayLike
+) -> Array:
+    """p_d(y) from q(d|y) and q(y): the inverse of :func:`domain_given_class`.
+
+    Returns
+    -------
+    ndarray of shape (n_domains, n_classes)
+    """
+    joint = np.asarray(domain_given_class) * np.asarray(class_weight)[:, None]
+    return normalize_rows(joint.T)
+
+
+def class_posterior(
+    class_given_x: ArrayLike, domain_given_class: ArrayLike, codes: ArrayLike
+) -> Array:
+    """p_d(y|x) proportional to q(d|y) q(y|x) (Lemma 2), one domain code per row.
+
+    Where the domain rules out every class that x allows, the numerator is all zero:
+    the domain's own q(d|y), normalized over classes, is returned for that row.
+    """
+    codes = np.asarray(codes)
+    likelihood = np.asarray(domain_given_class).T[codes]
+    joint = np.asarray(class_given_x) * likelihood
+    total = joint.sum(axis=1, keepdims=True)
+    dead = total[:, 0] <= 0
+    if dead.any():
+        joint[dead] = likelihood[dead]
+        return normalize_rows(joint)
+    joint /= total
+    return np.asarray(joint)
+
+
+def shift_prior(class_given_x: ArrayLike, source: ArrayLike, target: ArrayLike) -> Array:
+    """q(y|x) under prior ``source`` turned into the posterior under prior ``target``.
+
+    With p(x|y) fixed, the posterior is proportional to q(y|x) target(y) / source(y).
+    A class with source probability 0 cannot be revived and keeps 0.
+    """
+    source = np.asarray(source, dtype=float)
+    target = np.asarray(target, dtype=float)
+    ratio = np.divide(target, source, out=np.zeros_like(target), where=source > 0)
+    return normalize_rows(np.asarray(class_given_x) * ratio, empty=target)
+
+
+def balance_domains(
+    domain_given_x: ArrayLike, fitted_weight: ArrayLike, wanted_weight: ArrayLike
+) -> Array:
+    """Move q(d|x) learned with domain shares ``fitted_weight`` to ``wanted_weight``.
+
+    Exact by Bayes' rule: q'(d|x) is proportional to q(d|x) wanted(d) / fitted(d).
+    """
+    return shift_prior(domain_given_x, fitted_weight, wanted_weight)
+
+
+def cluster_given_domain(
+    clusters: ArrayLike,
+    codes: ArrayLike,
+    n_clusters: int,
+    n_domains: int,
+    sample_weight: ArrayLike | None = None,
+) -> Array:
+    """Share of each domain's rows in each cluster, Q_{c(X)|D} transposed.
+
+    Returns
+    -------
+    ndarray of shape (n_domains, n_clusters)
+    """
+    flat = np.asarray(codes) * n_clusters + np.asarray(clusters)
+    counts = np.bincount(
+        flat,
+        weights=None if sample_weight is None else np.asarray(sample_weight),
+        minlength=n_domains * n_clusters,
+    )
+    return normalize_rows(counts.reshape(n_domains, n_clusters))
+
+
+def mean_log_likelihood(
+    domain_given_x: ArrayLike,
+    codes: ArrayLike,
+    domain_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean over domains of the mean log q(d|x) of their rows, in nats.
+
+    ``domain_given_x`` has all domains as columns. Only domains that have rows count;
+    their weights are scaled to sum to 1.
+    """
+    matrix = np.asarray(domain_given_x)
+    codes = np.asarray(codes)
+    n_domains = matrix.shape[1]
+    row_weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+    log_q = np.log(np.maximum(matrix[np.arange(len(codes)), codes], TINY))
+    mass = np.bincount(codes, weights=row_weight, minlength=n_domains)
+    total = np.bincount(codes, weights=row_weight * log_q, minlength=n_domains)
+    present = mass > 0
+    weight = _weights(domain_weight, n_domains)[present]
+    return float((total[present] / mass[present]) @ weight / weight.sum())
+
+
+def project_to_simplex(points: ArrayLike) -> Array:
+    """Euclidean projection of each row onto the probability simplex."""
+    points = np.asarray(points, dtype=float)
+    sorted_desc = -np.sort(-points, axis=1)
+    excess = np.cumsum(sorted_desc, axis=1) - 1
+    position = np.arange(1, points.shape[1] + 1)
+    support = (sorted_desc * position > excess).sum(axis=1)
+    threshold = excess[np.arange(len(points)), support - 1] / support
+    return np.maximum(points - threshold[:, None], 0)
+
+
+def condition_number(matrix: ArrayLike) -> float:
+    """Ratio of the extreme singular values in the 2-norm; inf when rank-deficient."""
+    singular = np.linalg.svd(np.asarray(matrix, dtype=float), compute_uv=False)
+    if singular[-1] <= singular[0] * np.finfo(float).eps:
+        return float("inf")
+    return float(singular[0] / singular[-1])
+
+
+def match_rows(reference: ArrayLike, rows: ArrayLike) -> Array:
+    """Permutation ``perm`` that makes ``rows[perm]`` closest to ``reference`` in L1.
+
+    Both have the same number of rows; this is label-free, for comparing factors,
+    restarts and resamples.
+    """
+    reference, rows = np.asarray(reference), np.asarray(rows)
+    cost = np.abs(reference[:, None, :] - rows[None, :, :]).sum(axis=2)
+    return np.asarray(linear_sum_assignment(cost)[1])
+
+
+def canonical_order(
+    class_given_domain: ArrayLike, domain_weight: ArrayLike | None = None
+) -> Array:
+    """Order of classes by decreasing mean prevalence; ties by the first domain.
+
+    The mean is over domains with equal weight unless ``domain_weight`` says
+    otherwise. Rounded to 12 digits, so that the last bits never decide.
+    """
+    prevalence = np.round(np.asarray(class_given_domain, dtype=float), 12)
+    weight = _weights(domain_weight, prevalence.shape[0])
+    mean = np.round(weight @ prevalence, 12)
+    # lexsort reads its last key first: the mean, then domain 0, 1, ...
+    return np.lexsort([*(-prevalence[::-1]), -mean])
+
+
+def _weights(domain_weight: ArrayLike | None, n_domains: int) -> Array:
+    if domain_weight is None:
+        return np.full(n_domains, 1 / n_domains)
+    weight = np.asarray(domain_weight, dtype=float)
+    return np.asarray(weight / weight.sum())

@@ -1,0 +1,5 @@
+"""The four stages of DDFA: discriminate, discretize, factorize, adjust.
+
+Each module holds plain functions on arrays and small estimators around them, usable
+alone.
+"""
