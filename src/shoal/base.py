@@ -130,6 +130,7 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
             )
         X = self._check_rows(X)
         codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        assert codes is not None
         domain_given_x = self._class_given_x(X) @ self.domain_given_class_
         return mean_log_likelihood(domain_given_x, codes, sample_weight=sample_weight)
 

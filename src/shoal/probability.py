@@ -61,7 +61,7 @@ def normalize_rows(matrix: ArrayLike, *, empty: ArrayLike | None = None) -> Arra
 
 
 def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Array:
-    """Return ``matrix`` as a float array after checking that its rows are distributions.
+    """Return ``matrix`` as a float array if each of its rows is a distribution.
 
     Raises
     ------
@@ -116,9 +116,7 @@ def domain_given_class(
     return normalize_rows((prevalence * weight[:, None]).T, empty=weight)
 
 
-def class_given_domain(
-    domain_given_class: ArrayLike, class_weight: ArrayLike
-) -> Array:
+def class_given_domain(domain_given_class: ArrayLike, class_weight: ArrayLike) -> Array:
     """p_d(y) from q(d|y) and q(y): the inverse of :func:`domain_given_class`.
 
     Returns
@@ -149,7 +147,9 @@ def class_posterior(
     return np.asarray(joint)
 
 
-def shift_prior(class_given_x: ArrayLike, source: ArrayLike, target: ArrayLike) -> Array:
+def shift_prior(
+    class_given_x: ArrayLike, source: ArrayLike, target: ArrayLike
+) -> Array:
     """q(y|x) under prior ``source`` turned into the posterior under prior ``target``.
 
     With p(x|y) fixed, the posterior is proportional to q(y|x) target(y) / source(y).
@@ -184,7 +184,8 @@ def cluster_given_domain(
     -------
     ndarray of shape (n_domains, n_clusters)
     """
-    flat = np.asarray(codes) * n_clusters + np.asarray(clusters)
+    # Small integer types would overflow in the product.
+    flat = np.asarray(codes, dtype=np.intp) * n_clusters + np.asarray(clusters)
     counts = np.bincount(
         flat,
         weights=None if sample_weight is None else np.asarray(sample_weight),
@@ -208,7 +209,9 @@ def mean_log_likelihood(
     codes = np.asarray(codes)
     n_domains = matrix.shape[1]
     row_weight = np.ones(len(codes)) if sample_weight is None else sample_weight
-    log_q = np.log(np.maximum(matrix[np.arange(len(codes)), codes], TINY))
+    # In double precision: TINY is zero in single.
+    own = matrix[np.arange(len(codes)), codes].astype(float)
+    log_q = np.log(np.maximum(own, TINY))
     mass = np.bincount(codes, weights=row_weight, minlength=n_domains)
     total = np.bincount(codes, weights=row_weight * log_q, minlength=n_domains)
     present = mass > 0
@@ -218,13 +221,15 @@ def mean_log_likelihood(
 
 def project_to_simplex(points: ArrayLike) -> Array:
     """Euclidean projection of each row onto the probability simplex."""
-    points = np.asarray(points, dtype=float)
-    sorted_desc = -np.sort(-points, axis=1)
+    rows = np.asarray(points, dtype=float)
+    # Moving a row along the all-ones direction keeps its projection, and its bits.
+    rows = rows - rows.max(axis=1, keepdims=True)
+    sorted_desc = -np.sort(-rows, axis=1)
     excess = np.cumsum(sorted_desc, axis=1) - 1
-    position = np.arange(1, points.shape[1] + 1)
+    position = np.arange(1, rows.shape[1] + 1)
     support = (sorted_desc * position > excess).sum(axis=1)
-    threshold = excess[np.arange(len(points)), support - 1] / support
-    return np.maximum(points - threshold[:, None], 0)
+    threshold = excess[np.arange(len(rows)), support - 1] / support
+    return np.asarray(np.maximum(rows - threshold[:, None], 0))
 
 
 def condition_number(matrix: ArrayLike) -> float:
@@ -238,10 +243,15 @@ def condition_number(matrix: ArrayLike) -> float:
 def match_rows(reference: ArrayLike, rows: ArrayLike) -> Array:
     """Permutation ``perm`` that makes ``rows[perm]`` closest to ``reference`` in L1.
 
-    Both have the same number of rows; this is label-free, for comparing factors,
-    restarts and resamples.
+    Both have the same shape; this is label-free, for comparing factors, restarts and
+    resamples.
     """
     reference, rows = np.asarray(reference), np.asarray(rows)
+    if reference.shape != rows.shape:
+        raise ValueError(
+            f"reference and rows must have the same shape, got {reference.shape} and "
+            f"{rows.shape}"
+        )
     cost = np.abs(reference[:, None, :] - rows[None, :, :]).sum(axis=2)
     return np.asarray(linear_sum_assignment(cost)[1])
 

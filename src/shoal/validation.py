@@ -24,6 +24,7 @@ __all__ = [
     "check_X_domains",
     "check_domains",
     "check_n_classes",
+    "encode_column",
     "encode_domains",
     "is_whole",
     "resolve_domain_weight",
@@ -93,24 +94,37 @@ def check_X(  # noqa: N802
 
 def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
     """Turn domains of any hashable kind into codes and sorted distinct names."""
-    values = _as_column(domains)
-    if len(values) != n_samples:
+    codes, names = encode_column(domains, name="domains")
+    if len(codes) != n_samples:
         raise ValueError(
-            f"X has {n_samples} rows, domains has {len(values)}; pass both from the "
+            f"X has {n_samples} rows, domains has {len(codes)}; pass both from the "
             "same table (inconsistent numbers of samples)"
         )
-    missing = _is_missing(values)
-    if missing.any():
-        raise ValueError(
-            f"domains has {int(missing.sum())} missing values (NaN or None, first in "
-            f"row {int(np.argmax(missing))}); drop those rows or give them a domain"
-        )
-    names, codes = _distinct(values)
     if len(names) < 2:
         raise ValueError(
-            f"domains has only one class of value ({names.tolist()[0]!r}): all rows come from "
-            "one domain, and shoal learns from differences between domains"
+            f"domains has only one class of value ({names.tolist()[0]!r}): all rows "
+            "come from one domain, and shoal learns from differences between domains"
         )
+    return codes, names
+
+
+def encode_column(values: Any, *, name: str) -> tuple[Array, Array]:
+    """Codes and sorted distinct values of one column of hashable, present values.
+
+    ``name`` is the argument's name in error messages.
+
+    >>> codes, names = encode_column(["b", "a", "b"], name="domains")
+    >>> codes, names
+    (array([1, 0, 1]), array(['a', 'b'], dtype='<U1'))
+    """
+    column = _as_column(values, name)
+    missing = _is_missing(column)
+    if missing.any():
+        raise ValueError(
+            f"{name} has {int(missing.sum())} missing values (NaN or None, first in "
+            f"row {int(np.argmax(missing))}); drop those rows or fill them in"
+        )
+    names, codes = _distinct(column, name)
     return codes, names
 
 
@@ -122,29 +136,32 @@ def encode_domains(domains: Any, names: Array, *, n_samples: int) -> Array | Non
     """
     if domains is None:
         return None
-    if np.ndim(domains) == 0 or isinstance(domains, (str, bytes)):
-        values = np.empty(1, dtype=object)
-        values[0] = domains
-    else:
-        values = _as_column(domains)
-        if len(values) != n_samples:
-            raise ValueError(
-                f"X has {n_samples} rows, domains has {len(values)}; pass one domain "
-                "per row, one scalar for all rows, or None"
-            )
-    lookup = {name: code for code, name in enumerate(names.tolist())}
-    distinct, inverse = _distinct(values)
-    unseen = [value for value in distinct.tolist() if value not in lookup]
-    if unseen:
-        known = ", ".join(repr(name) for name in names.tolist()[:6])
-        more = ", ..." if len(names) > 6 else ""
+    if _is_scalar(domains):
+        scalar = domains.item() if isinstance(domains, np.ndarray) else domains
+        return np.broadcast_to(_look_up([scalar], names), n_samples)
+    values = _as_column(domains, "domains")
+    if len(values) != n_samples:
         raise ValueError(
-            f"domains has values that fit has not seen: {unseen[0]!r}"
-            f"{f' and {len(unseen) - 1} more' if len(unseen) > 1 else ''}; known: "
-            f"{known}{more}. Use adapt(X) for a new domain, or domains=None"
+            f"X has {n_samples} rows, domains has {len(values)}; pass one domain "
+            "per row, one scalar for all rows, or None"
         )
-    codes = np.array([lookup[value] for value in distinct.tolist()], np.intp)[inverse]
-    return np.broadcast_to(codes, n_samples) if len(values) != n_samples else codes
+    distinct, inverse = _distinct(values, "domains")
+    return _look_up(_as_keys(distinct), names)[inverse]
+
+
+def _look_up(values: list[Any], names: Array) -> Array:
+    """Index of each value among the fitted names."""
+    keys = _as_keys(names)
+    code_of = {key: code for code, key in enumerate(keys)}
+    unseen = [value for value in values if value not in code_of]
+    if unseen:
+        known = ", ".join(repr(key) for key in keys[:6]) + ", ..." * (len(keys) > 6)
+        others = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
+        raise ValueError(
+            f"domains has values that fit has not seen: {unseen[0]!r}{others}; known: "
+            f"{known}. Use adapt(X) for a new domain, or domains=None"
+        )
+    return np.array([code_of[value] for value in values], dtype=np.intp)
 
 
 def check_n_classes(
@@ -185,9 +202,9 @@ def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Arra
         weight = np.array([domain_weight[name] for name in names.tolist()], dtype=float)
         if not np.isfinite(weight).all() or (weight <= 0).any():
             raise ValueError("domain_weight must be positive and finite everywhere")
-    elif domain_weight == "equal":
+    elif isinstance(domain_weight, str) and domain_weight == "equal":
         weight = np.ones(len(names))
-    elif domain_weight == "size":
+    elif isinstance(domain_weight, str) and domain_weight == "size":
         weight = np.asarray(mass, dtype=float)
     else:
         raise ValueError(
@@ -216,10 +233,7 @@ def varying_columns(X: Any) -> Array:
 
     All columns constant is a ValueError: there is nothing to learn from.
     """
-    if sparse.issparse(X):
-        high, low = X.max(axis=0).toarray()[0], X.min(axis=0).toarray()[0]
-    else:
-        high, low = X.max(axis=0), X.min(axis=0)
+    high, low = (_dense(extreme(axis=0)) for extreme in (X.max, X.min))
     varies = np.asarray(high != low)
     if not varies.any():
         raise ValueError(
@@ -228,7 +242,7 @@ def varying_columns(X: Any) -> Array:
         )
     if not varies.all():
         constant = np.flatnonzero(~varies)
-        shown = ", ".join(map(str, constant[:5])) + (", ..." if constant[5:].size else "")
+        shown = ", ".join(map(str, constant[:5])) + ", ..." * (constant.size > 5)
         warnings.warn(
             f"X has {constant.size} constant columns (index {shown}); set aside",
             ConstantColumnWarning,
@@ -237,28 +251,55 @@ def varying_columns(X: Any) -> Array:
     return varies
 
 
+def _dense(extremes: Any) -> Array:
+    """Make one number per column of what ``max(axis=0)`` gives, dense or sparse."""
+    to_dense = getattr(extremes, "toarray", None)
+    return np.ravel(extremes if to_dense is None else to_dense())
+
+
 def is_whole(value: Any) -> bool:
     """Tell whether ``value`` is an integer (bool and float are not)."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _as_column(domains: Any) -> Array:
-    """One value per row, as an array whose entries are hashable."""
-    if isinstance(domains, (str, bytes)) or np.ndim(domains) == 0:
+def _is_scalar(value: Any) -> bool:
+    """One value for all rows, rather than a column of them."""
+    return isinstance(value, (str, bytes)) or (
+        not isinstance(value, (list, tuple)) and np.ndim(value) == 0
+    )
+
+
+def _as_column(values: Any, name: str) -> Array:
+    """One value per row, as a one-dimensional array."""
+    if _is_scalar(values):
         raise ValueError(
-            f"domains must have one entry per row, got the single value {domains!r}; "
+            f"{name} must have one entry per row, got the single value {values!r}; "
             "y should be a 1d array"
         )
+    nested = isinstance(values, (list, tuple)) and any(
+        isinstance(value, (list, np.ndarray)) for value in values
+    )
+    if isinstance(values, (list, tuple)) and not nested:
+        # numpy would turn [1, "1"] into twice "1", and tuples into columns.
+        column = np.fromiter(values, dtype=object, count=len(values))
+        is_complex = any(isinstance(value, complex) for value in values)
+    else:
+        is_complex = getattr(getattr(values, "dtype", None), "kind", None) == "c"
+        column = values if is_complex else _flatten(values, name)
+    if is_complex:
+        raise ValueError(f"Complex data not supported: {name} must not be complex")
+    return column
+
+
+def _flatten(values: Any, name: str) -> Array:
+    """One dimension of anything array-like; a column vector only with a warning."""
     try:
-        column = column_or_1d(domains, warn=True)
+        return np.asarray(column_or_1d(values, warn=True))
     except ValueError as error:
         raise ValueError(
-            "domains must be one-dimensional, y should be a 1d array, got shape "
-            f"{np.shape(domains)}"
+            f"{name} must be one-dimensional, y should be a 1d array; got "
+            f"{len(values)} rows with several columns"
         ) from error
-    if column.dtype.kind == "c":
-        raise ValueError("Complex data not supported: domains must not be complex")
-    return np.asarray(column)
 
 
 def _is_missing(values: Array) -> Array:
@@ -275,7 +316,7 @@ def _equals_itself(value: Any) -> bool:
         return False
 
 
-def _distinct(values: Array) -> tuple[Array, Array]:
+def _distinct(values: Array, name: str) -> tuple[Array, Array]:
     """Sorted distinct values and each row's index among them.
 
     Mixed kinds, which do not compare, sort by kind and text.
@@ -284,21 +325,40 @@ def _distinct(values: Array) -> tuple[Array, Array]:
         names, codes = np.unique(values, return_inverse=True)
         return names, codes
     try:
-        names_list = sorted(set(values))
+        present = set(values)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} must be strings, numbers or other hashable values: {error}"
+        ) from error
+    try:
+        names_list = sorted(present)
     except TypeError:
-        names_list = sorted(set(values), key=lambda v: (type(v).__name__, str(v)))
-    lookup = {name: code for code, name in enumerate(names_list)}
-    codes = np.array([lookup[value] for value in values], dtype=np.intp)
+        names_list = sorted(present, key=lambda v: (type(v).__name__, str(v)))
+    code_of = {value: code for code, value in enumerate(names_list)}
+    codes = np.array([code_of[value] for value in values], dtype=np.intp)
     return _tidy_names(names_list), codes
 
 
 def _tidy_names(names: list[Any]) -> Array:
-    """Strings and ints as their own dtype; anything else stays an object array."""
-    if all(isinstance(name, str) for name in names):
-        return np.array(names)
-    tidy = np.empty(len(names), dtype=object)
-    tidy[:] = names
-    return tidy
+    """Values of one kind as their own dtype; anything else stays an object array."""
+    for kind, dtypes in (
+        (str, "U"),
+        (bool, "b"),
+        (numbers.Integral, "iu"),
+        (float, "f"),
+    ):
+        if names and all(isinstance(name, kind) for name in names):
+            tidy = np.array(names)
+            if tidy.dtype.kind in dtypes:  # integers beyond 64 bits stay objects
+                return tidy
+    return np.fromiter(names, dtype=object, count=len(names))
+
+
+def _as_keys(names: Array) -> list[Any]:
+    """Python values that hash alike whatever array or scalar they came from."""
+    if names.dtype.kind == "M":  # nanoseconds would become bare integers
+        names = names.astype("datetime64[us]")
+    return list(names.tolist())
 
 
 def _check_column_names(X: Any) -> None:
@@ -306,13 +366,10 @@ def _check_column_names(X: Any) -> None:
     if columns is None or callable(columns):
         return
     names = list(columns)
-    repeated = {name for name in names if names.count(name) > 1} if len(
-        set(names)
-    ) != len(names) else set()
-    if repeated:
+    if len(set(names)) != len(names):
+        first = next(name for name in names if names.count(name) > 1)
         raise ValueError(
-            f"X has duplicate column names: {sorted(map(str, repeated))[0]!r}; "
-            "rename or drop the copies"
+            f"X has duplicate column names: {first!r}; rename or drop the copies"
         )
 
 
@@ -336,13 +393,18 @@ def _locate_text(X: Any) -> str:
 
 
 def _check_finite(checked: Any, X: Any) -> None:
-    values = checked.data if sparse.issparse(checked) else checked
-    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=float)):
+    is_sparse = bool(sparse.issparse(checked))
+    values = checked.data if is_sparse else checked
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum(dtype=float)  # one pass, no mask, when all is well
+    if np.isfinite(total):
         return
     bad = ~np.isfinite(values)
     if not bad.any():
         return
-    if sparse.issparse(checked):
+    if is_sparse:
         raise ValueError(
             f"X has {int(bad.sum())} NaN or infinite values; impute or drop them"
         )
