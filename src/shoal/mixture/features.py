@@ -1,0 +1,186 @@
+"""Features z(x) of the softmax: scaling, then an optional expansion, both label-free.
+
+``scale='column'`` gives every column unit spread (measurements with their own units);
+``'global'`` divides all columns by one number (embeddings and principal components,
+whose small columns are mostly noise that unit spread would blow up).
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.kernel_approximation import Nystroem
+
+__all__ = ["EXPANSIONS", "SCALES", "FeatureMap"]
+
+Array = np.ndarray[Any, Any]
+
+SCALES = ("column", "global")
+EXPANSIONS = ("linear", "rbf", "quadratic", "nystroem", "discriminator")
+
+BLOCK_ROWS = 8192
+# A value this many robust spreads from the median is an accident of recording: it is
+# pulled in, so that one wild cell cannot flatten its column.
+WILD = 30.0
+
+
+class FeatureMap:
+    """Scaling and expansion of rows, fitted once and applied block by block.
+
+    Parameters
+    ----------
+    scale : {'column', 'global'}
+    expansion : {'linear', 'rbf', 'quadratic', 'nystroem', 'discriminator'}
+        What stands beside the scaled columns: nothing; bumps at k-means centres, half
+        the median distance between centres wide; squares and products; a Nystroem
+        kernel map; the logarithm of a discriminator's q(d|x).
+    n_components : int
+        Number of bumps or kernel components.
+    discriminator : fitted Discriminator, default=None
+        Needed by ``expansion='discriminator'``.
+    random_state : int
+    """
+
+    def __init__(
+        self,
+        scale: str = "column",
+        expansion: str = "linear",
+        *,
+        n_components: int = 100,
+        discriminator: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.scale = scale
+        self.expansion = expansion
+        self.n_components = n_components
+        self.discriminator = discriminator
+        self.random_state = random_state
+
+    def fit(self, X: Any, row_weight: Array) -> Self:
+        """Learn centre, spread and expansion from rows weighted by ``row_weight``."""
+        self.dtype_ = X.dtype
+        if sparse.issparse(X):
+            self._fit_sparse(X, row_weight)
+        else:
+            self._fit_dense(X, row_weight)
+        if self.expansion in ("rbf", "nystroem"):
+            self._fit_kernel(self._scaled(X), row_weight)
+        return self
+
+    def transform(self, X: Any, *, log_domain_given_x: Array | None = None) -> Any:
+        """Design matrix of rows.
+
+        ``log_domain_given_x`` replaces the discriminator's own output, which for
+        training rows must be out-of-fold.
+        """
+        if sparse.issparse(X):
+            if self.expansion != "linear":
+                raise ValueError(
+                    f"expansion={self.expansion!r} needs dense X; use "
+                    "expansion='linear' for sparse matrices"
+                )
+            return self._scaled(X)
+        n_rows = X.shape[0]
+        result: Array | None = None
+        for start in range(0, n_rows, BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            known = None if log_domain_given_x is None else log_domain_given_x[rows]
+            block = self._expand(X[rows], known)
+            if result is None:
+                result = np.empty((n_rows, block.shape[1]), dtype=self.dtype_)
+            result[rows] = block
+        assert result is not None
+        return result
+
+    # ---- scaling ------------------------------------------------------------------
+
+    def _fit_dense(self, X: Array, row_weight: Array) -> None:
+        quarter, self.centre_, three = np.percentile(
+            X, [25, 50, 75], axis=0, method="nearest"
+        ).astype(np.float64)
+        spread = (three - quarter) / 1.349
+        reach = np.where(spread > 0, WILD * spread, np.inf)
+        self.low_, self.high_ = self.centre_ - reach, self.centre_ + reach
+        clipped = self._clip(X)
+        weight = row_weight / row_weight.sum()
+        self.centre_ = weight @ clipped
+        # two passes: the shifted square keeps its digits
+        variance = np.zeros(X.shape[1])
+        for start in range(0, len(X), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            variance += weight[rows] @ (clipped[rows] - self.centre_) ** 2
+        self.spread_ = self._spread(variance)
+
+    def _fit_sparse(self, X: Any, row_weight: Array) -> None:
+        """No centring, so that zeros stay zeros."""
+        weight = row_weight / row_weight.sum()
+        mean = np.asarray(weight @ X).ravel()
+        square = np.asarray(weight @ X.multiply(X)).ravel()
+        self.centre_ = np.zeros(X.shape[1])
+        self.low_ = np.full(X.shape[1], -np.inf)
+        self.high_ = -self.low_
+        self.spread_ = self._spread(np.maximum(square - mean**2, 0))
+
+    def _spread(self, variance: Array) -> Array:
+        if self.scale == "global":
+            return np.full(len(variance), max(np.sqrt(variance.mean()), 1e-150))
+        return np.where(variance > 0, np.sqrt(variance), 1.0)
+
+    def _clip(self, X: Array) -> Array:
+        low, high = self.low_.astype(X.dtype), self.high_.astype(X.dtype)
+        if (X.min(axis=0) >= low).all() and (X.max(axis=0) <= high).all():
+            return X
+        return np.clip(X, low, high)
+
+    def _scaled(self, X: Any) -> Any:
+        if sparse.issparse(X):
+            return (X @ sparse.diags_array(1 / self.spread_)).astype(self.dtype_).tocsr()
+        scaled = self._clip(X) - self.centre_.astype(self.dtype_)
+        scaled /= self.spread_.astype(self.dtype_)
+        return scaled
+
+    # ---- expansions ---------------------------------------------------------------
+
+    def _fit_kernel(self, Z: Array, row_weight: Array) -> None:
+        count = min(self.n_components, len(Z) // 2)
+        if self.expansion == "nystroem":
+            gamma = 0.5 / Z.shape[1]
+            self.kernel_ = Nystroem(
+                gamma=gamma, n_components=count, random_state=self.random_state
+            ).fit(Z)
+            return
+        kmeans = KMeans(count, n_init=1, max_iter=30, random_state=self.random_state)
+        self.centres_ = kmeans.fit(Z, sample_weight=row_weight).cluster_centers_
+        self.width_ = max(np.median(pdist(self.centres_)) / 2, 1e-12)
+
+    def _expand(self, X: Array, log_domain_given_x: Array | None) -> Array:
+        Z = self._scaled(X)
+        if self.expansion == "linear":
+            return Z
+        if self.expansion == "quadratic":
+            left, right = np.triu_indices(Z.shape[1])
+            extra = Z[:, left] * Z[:, right]
+        elif self.expansion == "rbf":
+            extra = self._bumps(Z)
+        elif self.expansion == "nystroem":
+            extra = self.kernel_.transform(Z)
+        else:
+            if log_domain_given_x is None:
+                proba = self.discriminator.predict_proba(X)
+                log_domain_given_x = log_proba(proba)
+            extra = log_domain_given_x
+        return np.hstack([Z, extra.astype(self.dtype_, copy=False)])
+
+    def _bumps(self, Z: Array) -> Array:
+        distance = (Z**2).sum(axis=1)[:, None] + (self.centres_**2).sum(axis=1)
+        distance -= 2 * (Z @ self.centres_.T.astype(Z.dtype))
+        distance *= -1 / (2 * self.width_**2)
+        return np.exp(np.minimum(distance, 0, out=distance), out=distance)
+
+
+def log_proba(domain_given_x: Array) -> Array:
+    """Centred logarithm of probabilities, kept away from minus infinity."""
+    logs = np.log(np.maximum(domain_given_x, 1e-4))
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))

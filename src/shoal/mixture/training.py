@@ -1,0 +1,79 @@
+"""Training rows in canonical order, and the problems that are made from them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.mixture.features import FeatureMap
+from shoal.mixture.objective import MixtureProblem
+from shoal.mixture.rows import stratified_sample
+from shoal.validation import row_weights
+
+__all__ = ["TrainingRows"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows sorted by domain and content, with the weight of each.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, n_features)
+    codes : ndarray of shape (n,)
+        Domain of each row, non-decreasing.
+    sample_weight : ndarray of shape (n,) or None
+    domain_weight : ndarray of shape (n_domains,)
+        q(d).
+    log_domain_given_x : ndarray of shape (n, n_domains) or None
+        Out-of-fold discriminator output, for the expansion of that name.
+    """
+
+    X: Any
+    codes: Array
+    sample_weight: Array | None
+    domain_weight: Array
+    log_domain_given_x: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_domains(self) -> int:
+        """Number of domains."""
+        return len(self.domain_weight)
+
+    @property
+    def row_weight(self) -> Array:
+        """w_i: sums to q(d) within a domain."""
+        return row_weights(self.codes, self.domain_weight, self.sample_weight)
+
+    def take(self, rows: Array) -> "TrainingRows":
+        """Subset of the rows; ``rows`` is sorted."""
+        return TrainingRows(
+            self.X[rows],
+            self.codes[rows],
+            None if self.sample_weight is None else self.sample_weight[rows],
+            self.domain_weight,
+            None if self.log_domain_given_x is None else self.log_domain_given_x[rows],
+        )
+
+    def sample(self, max_rows: int, rng: np.random.Generator) -> "TrainingRows":
+        """Stratified sample of at most ``max_rows`` rows; self when there are fewer."""
+        if self.n_rows <= max_rows:
+            return self
+        return self.take(stratified_sample(self.codes, max_rows, rng))
+
+    def design(self, features: FeatureMap) -> Any:
+        """Features z(x) of these rows."""
+        return features.transform(self.X, log_domain_given_x=self.log_domain_given_x)
+
+    def problem(self, features: FeatureMap) -> MixtureProblem:
+        """Likelihood of these rows under ``features``."""
+        return MixtureProblem(
+            self.design(features), self.codes, self.row_weight, self.n_domains
+        )
