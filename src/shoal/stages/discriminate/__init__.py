@@ -1,0 +1,32 @@
+"""Discriminate: models of q(d|x), the first stage (Algorithm 1).
+
+Plain functions first: :func:`cross_fit_proba` judges every row by a model that has not
+seen it, :func:`fit_calibration` calibrates held-out probabilities,
+:func:`choose_discriminator` picks among classifiers by held-out loss. The estimators
+:class:`Discriminator` and :class:`OracleDiscriminator` put them together.
+"""
+
+from shoal.stages.discriminate.auto import Choice, choose_discriminator
+from shoal.stages.discriminate.calibrate import Calibration, fit_calibration
+from shoal.stages.discriminate.crossfit import cross_fit_proba
+from shoal.stages.discriminate.early_stopping import (
+    EarlyStoppedBoosting,
+    EarlyStoppedMLP,
+)
+from shoal.stages.discriminate.estimator import Discriminator
+from shoal.stages.discriminate.named import RadialBumps, named_discriminator
+from shoal.stages.discriminate.oracle import OracleDiscriminator
+
+__all__ = [
+    "Calibration",
+    "Choice",
+    "Discriminator",
+    "EarlyStoppedBoosting",
+    "EarlyStoppedMLP",
+    "OracleDiscriminator",
+    "RadialBumps",
+    "choose_discriminator",
+    "cross_fit_proba",
+    "fit_calibration",
+    "named_discriminator",
+]
