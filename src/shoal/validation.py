@@ -265,7 +265,7 @@ def is_whole(value: Any) -> bool:
 def _is_scalar(value: Any) -> bool:
     """One value for all rows, rather than a column of them."""
     return isinstance(value, (str, bytes)) or (
-        not isinstance(value, (list, tuple)) and np.ndim(value) == 0
+        not isinstance(value, (list, tuple)) and np.asarray(value).ndim == 0
     )
 
 

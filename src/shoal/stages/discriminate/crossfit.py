@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_limits
 
 from shoal.exceptions import FoldsReducedWarning
 from shoal.probability import balance_domains, check_stochastic
-from shoal.validation import row_weights
 
 __all__ = [
     "assign_folds",
@@ -132,8 +131,13 @@ def fit_domain_model(
     if domain_weight is None or np.abs(share - domain_weight).max() < SAME_SHARE:
         pass  # the rows already have the shares that are wanted
     elif keywords:
-        # Scaled to the rows' own total, so that penalties keep their strength.
-        weight = row_weights(codes, domain_weight, sample_weight) * mass.sum()
+        # Scaled to the rows' own total, so that penalties keep their strength. A fold
+        # may hold out the only rows of a domain that have weight: it then trains
+        # without that domain.
+        scale = np.divide(
+            domain_weight, share, out=np.zeros_like(share), where=mass > 0
+        )
+        weight = scale[codes] if sample_weight is None else sample_weight * scale[codes]
     else:
         fitted_weight = share
     weights = {} if weight is None else dict.fromkeys(keywords, weight)
@@ -227,25 +231,12 @@ def usable_folds(
     return min(n_folds, fewest)
 
 
-def assign_folds(
-    codes: Array,
-    n_folds: int,
-    *,
-    sample_weight: Array | None = None,
-    random_state: Any = None,
-) -> Array:
-    """Fold of each row: shuffled, and each domain spread evenly over the folds.
-
-    Rows of weight 0 take no part in the dealing: they train no model, and the first
-    fold's judges them.
-    """
+def assign_folds(codes: Array, n_folds: int, random_state: Any = None) -> Array:
+    """Fold of each row: shuffled, and each domain spread evenly over the folds."""
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    folds = np.zeros(len(codes), dtype=np.intp)
-    rows = np.arange(len(codes))
-    if sample_weight is not None:
-        rows = rows[sample_weight > 0]
-    for fold, (_, held_out) in enumerate(splitter.split(rows, codes[rows])):
-        folds[rows[held_out]] = fold
+    folds = np.empty(len(codes), dtype=np.intp)
+    for fold, (_, held_out) in enumerate(splitter.split(codes, codes)):
+        folds[held_out] = fold
     return folds
 
 
@@ -301,11 +292,8 @@ def cross_fit_proba(
     >>> bool((q.argmax(axis=1) == codes).all())
     False
     """
-    trained = codes if sample_weight is None else codes[sample_weight > 0]
-    n_folds = usable_folds(trained, n_domains, n_folds)
-    folds = assign_folds(
-        codes, n_folds, sample_weight=sample_weight, random_state=random_state
-    )
+    n_folds = usable_folds(codes, n_domains, n_folds)
+    folds = assign_folds(codes, n_folds, random_state)
     blocks = Parallel(n_jobs=n_jobs)(
         delayed(_held_out_proba)(
             estimator, X, codes, n_domains, folds == fold, domain_weight, sample_weight
@@ -329,8 +317,6 @@ def _held_out_proba(
 ) -> Array:
     """q(d|x) of the held-out rows from a model of the others."""
     train = ~held_out
-    if sample_weight is not None:
-        train &= sample_weight > 0
     with threadpool_limits(limits=1):
         model, fitted_weight = fit_domain_model(
             estimator,

@@ -176,7 +176,7 @@ class EarlyStoppedMLP(_EarlyStopped):
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return np.asarray(self.network_.predict_proba(X))
 
     def _train(

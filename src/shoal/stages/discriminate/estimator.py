@@ -235,8 +235,7 @@ class Discriminator(DomainClassifier):
         self.losses_ = {}
         self.chosen_ = next(iter(candidates))
         if n_folds:
-            trained = codes if weight is None else codes[weight > 0]
-            self.n_folds_ = usable_folds(trained, n_domains, n_folds, self.classes_)
+            self.n_folds_ = usable_folds(codes, n_domains, n_folds, self.classes_)
             choice = choose_discriminator(
                 list(candidates.values()),
                 X,

@@ -138,3 +138,8 @@ class OracleDiscriminator(DomainClassifier):
 
     def _ask(self, X: Any) -> Array:
         return check_domain_table(self.function(X), len(self.classes_), "function")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # it does not learn
+        return tags
