@@ -77,17 +77,23 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         X = self._check_rows(X)
         if prevalence is not None and domains is not None:
             raise ValueError("pass domains or prevalence, not both")
+        if prevalence is not None:
+            prevalence = self._check_prevalence(prevalence)
+        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        return self._posterior(X, codes, prevalence)
+
+    def _posterior(
+        self, X: Any, codes: Array | None, prevalence: Array | None
+    ) -> Array:
+        """p(y|x) in the domain of each row, under a class mix, or in the equal mix."""
         class_given_x = self._class_given_x(X)
-        if prevalence is None and domains is None:
+        if codes is not None:
+            return class_posterior(class_given_x, self.domain_given_class_, codes)
+        if prevalence is None:
             prevalence = self.prevalence_.mean(axis=0)
             if np.array_equal(prevalence, self.class_weight_):
                 return class_given_x
-        if prevalence is not None:
-            target = self._check_prevalence(prevalence)
-            return shift_prior(class_given_x, self.class_weight_, target)
-        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
-        assert codes is not None
-        return class_posterior(class_given_x, self.domain_given_class_, codes)
+        return shift_prior(class_given_x, self.class_weight_, prevalence)
 
     def predict(self, X: Any, domains: Any = None) -> Array:
         """Most probable class of each row, as an index 0..n_classes-1."""
@@ -131,6 +137,9 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         X = self._check_rows(X)
         codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
         assert codes is not None
+        return self._score_rows(X, codes, sample_weight)
+
+    def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
         domain_given_x = self._class_given_x(X) @ self.domain_given_class_
         return mean_log_likelihood(domain_given_x, codes, sample_weight=sample_weight)
 
