@@ -277,8 +277,8 @@ def test_row_order_does_not_give_the_labels_away(seed):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, pd.DataFrame, list])
 def test_take_returns_the_kind_it_is_given(make, seed):
-    values = np.arange(80.0).reshape(40, 2)
-    plan = plan_domains(np.tile([0, 1], 20), np.eye(2), random_state=seed)
+    values = np.arange(400.0).reshape(200, 2)
+    plan = plan_domains(np.tile([0, 1], 100), np.eye(2), random_state=seed)
     got, domains = take(plan, make(values))
     assert type(got) is type(make(values))
     assert len(domains) == len(plan.splits["train"].rows)
@@ -287,8 +287,8 @@ def test_take_returns_the_kind_it_is_given(make, seed):
 
 
 def test_take_reads_polars(seed):
-    plan = plan_domains(np.tile([0, 1], 20), np.eye(2), random_state=seed)
-    got, _ = take(plan, pl.DataFrame({"a": np.arange(40)}))
+    plan = plan_domains(np.tile([0, 1], 100), np.eye(2), random_state=seed)
+    got, _ = take(plan, pl.DataFrame({"a": np.arange(200)}))
     assert_array_equal(got["a"].to_numpy(), plan.splits["train"].rows)
 
 
