@@ -1,0 +1,26 @@
+"""Factorize: from the clusters' shares per domain to prevalences and classes.
+
+    cluster_given_domain = class_given_domain @ cluster_given_class
+
+:func:`factorize` and :class:`Factorizer` offer maximum likelihood from anchors
+(``em``), anchors alone (``spa``, ``snpa``), minimum volume (``volume``) and NMF as
+published (``nmf``). :func:`minimum_volume_polytope` works on points f(x) instead of
+clusters (Appendix F).
+"""
+
+from shoal.stages.factorize.anchors import (
+    successive_nonnegative_projection,
+    successive_projection,
+)
+from shoal.stages.factorize.estimator import Factorizer, factorize
+from shoal.stages.factorize.polytope import minimum_volume_polytope
+from shoal.stages.factorize.result import Factorization
+
+__all__ = [
+    "Factorization",
+    "Factorizer",
+    "factorize",
+    "minimum_volume_polytope",
+    "successive_nonnegative_projection",
+    "successive_projection",
+]

@@ -1,0 +1,165 @@
+"""EM: maximum likelihood of the counts, also known as pLSA and as KL-NMF.
+
+    maximize  sum_dc q(d) p_d(c) log sum_y q(d|y) q(y, c)
+
+One iteration is three matrix products: O(n_domains * n_clusters * n_classes) time and
+no array larger than the table.
+
+References
+----------
+.. [1] Hofmann (1999), "Probabilistic latent semantic indexing",
+   doi:10.1145/312624.312649.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from shoal.probability import class_given_domain, domain_given_class, normalize_rows
+from shoal.stages.factorize.result import Solution
+from shoal.stages.factorize.starts import starting_points
+
+__all__ = ["em", "em_step"]
+
+Array = NDArray[Any]
+
+TINY = 1e-300
+ROUNDING = 1e-12
+# A zero that the likelihood wants raised starts again at this share of independence.
+LIFT = 0.01
+
+
+def em_step(
+    joint: Array, corners: Array, class_and_cluster: Array
+) -> tuple[Array, Array, float]:
+    """One EM iteration.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_domains, n_clusters)
+        q(d, c), sums to 1.
+    corners : ndarray of shape (n_classes, n_domains)
+        q(d|y).
+    class_and_cluster : ndarray of shape (n_classes, n_clusters)
+        q(y, c), sums to 1.
+
+    Returns
+    -------
+    pull_domain : ndarray of shape (n_classes, n_domains)
+        Factor by which EM multiplies q(d|y), before rows are scaled to sum to 1.
+    pull_cluster : ndarray of shape (n_classes, n_clusters)
+        Factor by which EM multiplies q(y, c).
+    loss : float
+        KL(joint || model) before the step, in nats.
+    """
+    model = np.maximum(corners.T @ class_and_cluster, TINY)
+    ratio = joint / model
+    seen = joint > 0
+    loss = float(joint[seen] @ np.log(ratio[seen]))
+    return class_and_cluster @ ratio.T, corners @ ratio, loss
+
+
+def lift_wrong_zeros(
+    joint: Array, corners: Array, class_and_cluster: Array
+) -> tuple[Array, Array]:
+    """Raise the zeros of a start that the likelihood objects to.
+
+    EM multiplies, so that a zero stays zero. One that EM would multiply by more than 1
+    came from noise in the start; the others are as good as optimal, and stay (on an
+    exact table all do).
+    """
+    # Cells below rounding agree with the model whatever their ratio.
+    ratio = (joint + ROUNDING) / (corners.T @ class_and_cluster + ROUNDING)
+    class_weight = class_and_cluster.sum(axis=1, keepdims=True)
+    floor = LIFT * joint.sum(axis=1)
+    wrong = (corners < floor) & (class_and_cluster @ ratio.T > 1.01 * class_weight)
+    lifted = normalize_rows(np.where(wrong, floor, corners))
+    floor = LIFT * class_weight * joint.sum(axis=0)
+    wrong = (class_and_cluster < floor) & (corners @ ratio > 1.01)
+    raised = np.where(wrong, floor, class_and_cluster)
+    return lifted, np.asarray(raised / raised.sum())
+
+
+def run_em(
+    joint: Array,
+    corners: Array,
+    class_and_cluster: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    freeze: int,
+) -> tuple[Array, Array, list[float], bool]:
+    """Iterate until the loss falls by less than ``tol``; q(d|y) is held at first."""
+    history: list[float] = []
+    for iteration in range(max_iter + 1):
+        pull_domain, pull_cluster, loss = em_step(joint, corners, class_and_cluster)
+        history.append(loss)
+        if iteration > freeze and history[-2] - loss <= tol:
+            return corners, class_and_cluster, history, True
+        if iteration == max_iter:
+            break
+        if iteration >= freeze:
+            corners = normalize_rows(corners * pull_domain, empty=joint.sum(axis=1))
+        class_and_cluster = class_and_cluster * pull_cluster
+    return corners, class_and_cluster, history, False
+
+
+def em(
+    table: Array,
+    n_classes: int,
+    weight: Array,
+    *,
+    init: str = "spa",
+    n_init: int = 1,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    freeze: int = 0,
+    random_state: Any = None,
+) -> Solution:
+    """Factorize by maximum likelihood, started from anchors.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_domains, n_clusters)
+        ``cluster_given_domain`` without empty clusters.
+    n_classes : int
+    weight : ndarray of shape (n_domains,)
+        q(d).
+    init : {'spa', 'snpa', 'volume', 'random'}, default='spa'
+        The first start.
+    n_init : int, default=1
+        Number of starts; those after the first are random. One replaces the best so
+        far only if its loss is lower by more than ``tol``. More starts find higher
+        likelihoods and, measured on sampled anchored tables, worse prevalences: the
+        likelihood does not know about anchors, the first start does.
+    max_iter : int, default=200
+    tol : float, default=1e-6
+        Stop when an iteration lowers the loss by less, in nats.
+    freeze : int, default=0
+        Iterations in which q(d|y) of the start is held and only q(y, c) moves.
+    random_state : int, RandomState or None, default=None
+    """
+    random = check_random_state(random_state)
+    joint = weight[:, None] * table
+    best: Solution | None = None
+    for prevalence, clusters in starting_points(
+        init, n_init, table, n_classes, weight, random
+    ):
+        corners = domain_given_class(prevalence, weight)
+        both = (weight @ prevalence)[:, None] * clusters
+        corners, both = lift_wrong_zeros(joint, corners, both)
+        corners, both, history, converged = run_em(
+            joint, corners, both, max_iter=max_iter, tol=tol, freeze=freeze
+        )
+        if best is None or history[-1] < best.history[-1] - tol:
+            best = Solution(
+                class_given_domain(corners, both.sum(axis=1)),
+                normalize_rows(both, empty=joint.sum(axis=0)),
+                n_iter=len(history) - 1,
+                converged=converged,
+                history=tuple(history),
+            )
+    assert best is not None
+    return best

@@ -1,0 +1,48 @@
+"""Where an iterative solver starts: at a geometric solution, or anywhere."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.stages.factorize.anchors import snpa, spa
+from shoal.stages.factorize.result import Solution
+from shoal.stages.factorize.volume import volume
+from shoal.validation import is_whole
+
+__all__ = ["STARTS", "check_starts", "starting_points"]
+
+Array = NDArray[Any]
+
+STARTS: dict[str, Callable[..., Solution]] = {
+    "spa": spa,
+    "snpa": snpa,
+    "volume": volume,
+}
+
+
+def check_starts(init: str, n_init: int) -> None:
+    """Refuse a start that does not exist, and no start at all."""
+    if init not in (*STARTS, "random"):
+        raise ValueError(f"init must be one of {[*STARTS, 'random']}; got {init!r}")
+    if not is_whole(n_init) or n_init < 1:
+        raise ValueError(f"n_init must be a whole number from 1; got {n_init!r}")
+
+
+def starting_points(
+    init: str, n_init: int, table: Array, n_classes: int, weight: Array, random: Any
+) -> Iterator[tuple[Array, Array]]:
+    """Yield ``n_init`` pairs of factors: first as ``init`` says, the others random.
+
+    Fewer clusters than classes leave no choice of anchors: all starts are random.
+    """
+    check_starts(init, n_init)
+    n_domains, n_clusters = table.shape
+    if init != "random" and n_clusters >= n_classes:
+        found = STARTS[init](table, n_classes, weight)
+        yield found.class_given_domain, found.cluster_given_class
+        n_init -= 1
+    for _ in range(n_init):
+        prevalence = random.dirichlet(np.ones(n_classes), size=n_domains)
+        yield prevalence, random.dirichlet(np.ones(n_clusters), size=n_classes)
