@@ -8,6 +8,7 @@ import numpy as np
 
 from shoal.probability import TINY
 from shoal.stages.discriminate.crossfit import cross_fit_proba
+from shoal.stages.discriminate.named import RadialBumps
 from shoal.validation import row_weights
 
 __all__ = ["AUTO_CANDIDATES", "Choice", "choose_discriminator", "worth_trying"]
@@ -22,7 +23,6 @@ AUTO_CANDIDATES = ("logistic", "quadratic", "rbf", "mlp")
 ROWS_PER_COLUMN = 20
 MAX_CELLS = 50_000_000
 ROWS_FOR_MLP = 2_000
-RBF_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def worth_trying(name: str, n_samples: int, n_features: int) -> bool:
         return n_samples >= ROWS_FOR_MLP
     columns = {
         "quadratic": n_features * (n_features + 3) // 2,
-        "rbf": n_features + RBF_COLUMNS,
+        "rbf": n_features + RadialBumps().n_centers,
     }.get(name)
     if columns is None:
         return True

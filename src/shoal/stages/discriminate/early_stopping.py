@@ -107,14 +107,14 @@ class EarlyStoppedMLP(_EarlyStopped):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default=(64,)
-    alpha : float, default=1e-4
+    hidden_layer_sizes : tuple of int, default=(64, 64, 64)
+    alpha : float, default=0.1
         Strength of the L2 penalty.
     batch_size : int, default=128
     learning_rate_init : float, default=3e-3
         Step size of Adam.
     max_epochs : int, default=100
-    patience : int or None, default=10
+    patience : int or None, default=5
         Stop after this many epochs without a better held-out loss. None runs all
         epochs and keeps the best, as the paper's code did.
     validation_fraction : float, default=0.1
@@ -145,13 +145,13 @@ class EarlyStoppedMLP(_EarlyStopped):
 
     def __init__(
         self,
-        hidden_layer_sizes: tuple[int, ...] = (64,),
+        hidden_layer_sizes: tuple[int, ...] = (64, 64, 64),
         *,
-        alpha: float = 1e-4,
+        alpha: float = 0.1,
         batch_size: int = 128,
         learning_rate_init: float = 3e-3,
         max_epochs: int = 100,
-        patience: int | None = 10,
+        patience: int | None = 5,
         validation_fraction: float = 0.1,
         random_state: Any = None,
     ) -> None:

@@ -8,7 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import DomainMissingError
 from shoal.probability import mean_log_likelihood
-from shoal.stages.discriminate.crossfit import check_domain_table
+from shoal.stages.discriminate.crossfit import (
+    check_domain_table,
+    check_sample_weight,
+)
 from shoal.validation import check_X, check_X_domains, encode_domains
 
 __all__ = ["DomainClassifier", "OracleDiscriminator"]
@@ -96,7 +99,9 @@ class OracleDiscriminator(DomainClassifier):
     def __init__(self, function: Any) -> None:
         self.function = function
 
-    def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Record the domains and check what the function returns.
 
         Parameters
@@ -105,6 +110,8 @@ class OracleDiscriminator(DomainClassifier):
         y : array-like of shape (n_samples,), default=None
             The domains, for callers that know only ``y``.
         domains : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
+            Counts in ``held_out_loss_`` only.
 
         Returns
         -------
@@ -117,9 +124,12 @@ class OracleDiscriminator(DomainClassifier):
             )
         domains = domains if domains is not None else y
         X, codes = self._set_domains(X, domains, accept_sparse=False)
+        weight = check_sample_weight(sample_weight, codes, self.classes_)
         self.domain_weight_ = np.full(len(self.classes_), 1 / len(self.classes_))
         self.domain_given_x_ = self._ask(X)
-        self.held_out_loss_ = -mean_log_likelihood(self.domain_given_x_, codes)
+        self.held_out_loss_ = -mean_log_likelihood(
+            self.domain_given_x_, codes, self.domain_weight_, weight
+        )
         return self
 
     def predict_proba(self, X: Any) -> Array:
