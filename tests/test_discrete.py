@@ -1,0 +1,716 @@
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from shoal.discrete import DiscreteMixture
+from shoal.exceptions import (
+    DomainMissingError,
+    IdentifiabilityWarning,
+    UnseenWordWarning,
+)
+from shoal.metrics import matched_accuracy
+from shoal.probability import condition_number, match_rows
+
+ISLANDS = ["Biscoe", "Dream", "Torgersen", "Anvers", "Booth", "Cobalescou"]
+
+
+def anchored_factors(rng, n_classes=3, n_domains=6, n_words=12):
+    """Prevalences that differ enough, and words with one anchor per class."""
+    prevalence = np.ones((n_domains, n_classes))
+    while condition_number(prevalence) > 10:
+        prevalence = rng.dirichlet(np.full(n_classes, 0.7), n_domains)
+    words = np.zeros((n_classes, n_words))
+    words[:, :n_classes] = np.eye(n_classes) / 2
+    shared = np.ones(n_words - n_classes)
+    words[:, n_classes:] = rng.dirichlet(shared, n_classes) / 2
+    return prevalence, words
+
+
+def sampled_rows(rng, prevalence, words, n_rows):
+    """Word and domain of each row, in random order."""
+    counts = rng.multinomial(n_rows, prevalence @ words)
+    codes = np.repeat(np.arange(len(counts)), n_rows)
+    indices = np.concatenate([np.repeat(np.arange(len(row)), row) for row in counts])
+    order = rng.permutation(len(codes))
+    return indices[order], codes[order], counts
+
+
+@pytest.fixture
+def problem(seed):
+    """Words and domains of 6,000 rows, and their table."""
+    rng = np.random.default_rng(seed)
+    prevalence, words = anchored_factors(rng)
+    return sampled_rows(rng, prevalence, words, 1000)
+
+
+@pytest.fixture
+def fitted(problem):
+    words, codes, _ = problem
+    return DiscreteMixture(3, random_state=0).fit(words[:, None], codes)
+
+
+def fit_counts(counts, **params):
+    params = {"n_classes": 3, "input": "counts", "random_state": 0} | params
+    return DiscreteMixture(**params).fit(counts)
+
+
+# ---- the factors --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factorizer", ["em", "spa", "snpa", "volume"])
+@pytest.mark.parametrize(("n_classes", "n_domains"), [(2, 2), (3, 6), (8, 20)])
+def test_both_factors_are_recovered(factorizer, n_classes, n_domains, seed):
+    rng = np.random.default_rng([seed, n_classes])
+    prevalence, words = anchored_factors(rng, n_classes, n_domains, 5 * n_classes)
+    counts = np.round(prevalence @ words * 1e12)  # the population, up to rounding
+    model = fit_counts(counts, n_classes=n_classes, factorizer=factorizer)
+    order = match_rows(words, model.word_given_class_)
+    assert_allclose(model.word_given_class_[order], words, atol=1e-6)
+    assert_allclose(model.prevalence_[:, order], prevalence, atol=1e-6)
+    assert_array_equal(np.sort(model.factorization_.anchors[order]), range(n_classes))
+
+
+def test_factors_are_distributions_in_canonical_order(fitted):
+    assert fitted.prevalence_.shape == (6, 3)
+    assert fitted.word_given_class_.shape == (3, 12)
+    assert_allclose(fitted.prevalence_.sum(axis=1), 1)
+    assert_allclose(fitted.word_given_class_.sum(axis=1), 1)
+    assert (np.diff(fitted.prevalence_.mean(axis=0)) <= 0).all()
+    assert_array_equal(fitted.vocabulary_, np.arange(12)[:, None])
+    assert fitted.word_count_.sum() == 6000
+
+
+@pytest.mark.parametrize("weight", ["size", {0: 1.0, 1: 2.0, 2: 1, 3: 1, 4: 1, 5: 3}])
+def test_domain_weight_enters_the_mixing_distribution(weight, problem):
+    words, codes, _ = problem
+    keep = (codes > 0) | (np.arange(len(codes)) % 5 == 0)  # one small domain
+    words, codes = words[keep], codes[keep]
+    model = DiscreteMixture(3, domain_weight=weight, random_state=0)
+    model.fit(words[:, None], codes)
+    sizes = np.bincount(codes)
+    share = sizes if weight == "size" else np.array(list(weight.values()))
+    assert_allclose(model.domain_weight_, share / share.sum())
+    assert_allclose(model.class_weight_, model.domain_weight_ @ model.prevalence_)
+
+
+# ---- prediction: Algorithm 4, by hand ---------------------------------------------
+
+
+def by_hand(model, word, prior):
+    joint = [model.word_given_class_[y, word] * prior[y] for y in range(len(prior))]
+    return np.array(joint) / sum(joint)
+
+
+def test_posterior_of_a_word_is_bayes(fitted, problem):
+    words, codes, _ = problem
+    equal = fitted.prevalence_.mean(axis=0)
+    given = np.array([0.2, 0.5, 0.3])
+    for word in range(12):
+        X = [[word]]
+        got = fitted.predict_proba(X)[0]
+        assert_allclose(got, by_hand(fitted, word, equal), atol=1e-15)
+        got = fitted.predict_proba(X, prevalence=given)[0]
+        assert_allclose(got, by_hand(fitted, word, given), atol=1e-15)
+    rows = fitted.predict_proba(words[:, None], codes)
+    expected = [
+        by_hand(fitted, word, fitted.prevalence_[code])
+        for word, code in zip(words, codes, strict=True)
+    ]
+    assert_allclose(rows, expected, atol=1e-15)
+    assert_array_equal(fitted.labels_, rows.argmax(axis=1))
+    assert_array_equal(fitted.labels_, fitted.predict(words[:, None], codes))
+    assert_array_equal(fitted.labels_, clone(fitted).fit_predict(words[:, None], codes))
+
+
+def test_posterior_of_a_bag_is_a_product(problem):
+    model = fit_counts(problem[2])
+    prior = model.prevalence_[4]
+    bag = np.zeros(12, dtype=int)
+    bag[[3, 5, 9]] = [2, 1, 4]
+    product = prior * np.prod(model.word_given_class_**bag, axis=1)
+    got = model.predict_proba(bag[None], 4)
+    assert_allclose(got[0], product / product.sum(), atol=1e-15)
+    assert_allclose(model.predict_proba(sparse.csr_array(bag[None]), 4), got)
+
+
+def test_long_bags_neither_underflow_nor_forget_their_domain(seed):
+    prevalence, words = anchored_factors(np.random.default_rng(seed))
+    model = fit_counts(np.round(prevalence @ words * 1e9))
+    bag = np.full((1, 12), 100_000)
+    bag[0, :3] = 0
+    evidence = 100_000 * np.log(model.word_given_class_[:, 3:]).sum(axis=1)
+    best = int(evidence.argmax())
+    assert_allclose(model.predict_proba(bag)[0], np.eye(3)[best])
+    # a domain without the best class: the second best, though e^-10000 times as likely
+    prior = np.where(np.arange(3) == best, 0, 0.5)
+    second = int(np.where(prior > 0, evidence, -np.inf).argmax())
+    assert_allclose(model.predict_proba(bag, prevalence=prior)[0], np.eye(3)[second])
+
+
+def test_words_that_no_class_shares_leave_a_finite_posterior():
+    model = fit_counts([[9, 0, 1], [0, 9, 1], [5, 5, 2]], n_classes=2)
+    got = model.predict_proba([[3, 1, 0], [1, 3, 0]])
+    assert_allclose(got.sum(axis=1), 1)
+    # the class that leaves fewer words unexplained
+    assert got[0].argmax() != got[1].argmax()
+
+
+def test_empty_bag_has_the_prevalence_of_its_domain(problem):
+    model = fit_counts(problem[2])
+    assert_allclose(model.predict_proba(np.zeros((1, 12)), 2)[0], model.prevalence_[2])
+
+
+# ---- rows and counts are two spellings of one thing ---------------------------------
+
+
+def test_rows_and_counts_agree(fitted, problem):
+    words, codes, counts = problem
+    model = fit_counts(counts)
+    assert_array_equal(model.domains_, range(6))
+    assert_allclose(model.prevalence_, fitted.prevalence_, atol=1e-12)
+    assert_allclose(model.word_given_class_, fitted.word_given_class_, atol=1e-12)
+    singles = np.eye(12)
+    got = model.predict_proba(singles, 3)
+    assert_allclose(got, fitted.predict_proba(np.arange(12)[:, None], 3))
+    expected = fitted.score(words[:, None], codes)
+    assert_allclose(model.score(counts, range(6)), expected)
+
+
+@pytest.mark.parametrize(
+    "container", [sparse.csr_array, sparse.csc_matrix, pd.DataFrame]
+)
+def test_dense_and_sparse_counts_agree(container, problem):
+    counts = problem[2]
+    dense, other = fit_counts(counts), fit_counts(container(counts))
+    assert_array_equal(other.prevalence_, dense.prevalence_)
+    assert_array_equal(other.labels_, dense.labels_)
+    assert_allclose(other.transform(container(counts)), dense.transform(counts))
+    assert_allclose(
+        other.score(container(counts), range(6)), dense.score(counts, range(6))
+    )
+
+
+def test_bags_of_a_domain_are_summed(problem, seed):
+    counts = problem[2]
+    rng = np.random.default_rng(seed)
+    part = rng.binomial(counts, 0.3)
+    bags = np.vstack([part, counts - part])
+    domains = np.tile(ISLANDS, 2)
+    model = DiscreteMixture(3, input="counts", random_state=0).fit(bags, domains)
+    whole = DiscreteMixture(3, input="counts", random_state=0).fit(counts, ISLANDS)
+    assert_array_equal(model.prevalence_, whole.prevalence_)
+    assert_array_equal(model.domains_, sorted(ISLANDS))
+    assert_allclose(model.score(bags, domains), whole.score(counts, ISLANDS))
+    assert model.labels_.shape == (12,)
+    assert_array_equal(model.labels_, model.predict(bags, domains))
+
+
+def test_names_of_counted_words(problem):
+    frame = pd.DataFrame(problem[2], columns=[f"word{i}" for i in range(12)])
+    assert list(fit_counts(frame).vocabulary_) == list(frame.columns)
+    assert_array_equal(fit_counts(problem[2]).vocabulary_, range(12))
+
+
+# ---- words of any kind --------------------------------------------------------------
+
+COLOURS = ["red", "green", "blue"]
+
+
+def coded(words, kind):
+    """The same 12 words as pairs of a colour and a number, in several containers."""
+    colour, number = np.array(COLOURS)[words % 3], words // 3
+    frame = {"colour": colour, "number": number}
+    if kind == "list":
+        return [[c, int(n)] for c, n in zip(colour, number, strict=True)]
+    if kind == "object":
+        return pd.DataFrame(frame).astype(object).to_numpy()
+    if kind == "strings":
+        return np.column_stack([colour, number.astype(str)])
+    if kind == "integers":
+        return np.column_stack([words % 3, number])
+    if kind == "floats":
+        return np.column_stack([words % 3, number]).astype(float)
+    if kind == "polars":
+        return pl.DataFrame(frame)
+    if kind == "categorical":
+        return pd.DataFrame(frame).astype({"colour": "category"})
+    return pd.DataFrame(frame)
+
+
+KINDS = ["list", "object", "strings", "integers", "floats", "pandas", "polars"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "categorical"])
+def test_words_of_every_kind_give_the_same_classes(kind, fitted, problem):
+    words, codes, _ = problem
+    X = coded(words, kind)
+    model = DiscreteMixture(3, random_state=0).fit(X, codes)
+    assert_allclose(model.prevalence_, fitted.prevalence_, atol=1e-9)
+    assert_array_equal(model.labels_, fitted.labels_)
+    assert_array_equal(model.predict(X, codes), fitted.labels_)
+    assert model.vocabulary_.shape == (12, 2)
+    fresh = coded(np.arange(12), kind)
+    expected = fitted.predict_proba(np.arange(12)[:, None], 1)
+    assert_allclose(model.predict_proba(fresh, 1), expected, atol=1e-9)
+
+
+def test_a_frame_and_a_list_hold_the_same_words(fitted, problem):
+    words, codes, _ = problem
+    model = DiscreteMixture(3, random_state=0).fit(coded(words, "object"), codes)
+    for kind in ("list", "object"):
+        got = model.predict(coded(words, kind), codes)
+        assert_array_equal(got, fitted.labels_)
+
+
+def test_domains_of_any_name(fitted, problem):
+    words, codes, _ = problem
+    named = np.array(ISLANDS)[codes]
+    model = DiscreteMixture(3, random_state=0).fit(words[:, None], domains=named)
+    order = np.argsort(ISLANDS)
+    assert_array_equal(model.domains_, np.array(ISLANDS)[order])
+    assert_allclose(model.prevalence_, fitted.prevalence_[order], atol=1e-9)
+    got = model.predict_proba(words[:5, None], "Dream")
+    assert_allclose(got, fitted.predict_proba(words[:5, None], 1), atol=1e-9)
+
+
+def test_order_and_repetition_of_rows_change_nothing(fitted, problem, seed):
+    words, codes, _ = problem
+    order = np.random.default_rng(seed).permutation(len(words))
+    shuffled = clone(fitted).fit(words[order, None], codes[order])
+    assert_array_equal(shuffled.prevalence_, fitted.prevalence_)
+    assert_array_equal(shuffled.labels_, fitted.labels_[order])
+    twice = clone(fitted).fit(np.tile(words, 2)[:, None], np.tile(codes, 2))
+    assert_allclose(twice.prevalence_, fitted.prevalence_, atol=1e-12)
+    renamed = clone(fitted).fit(11 - words[:, None], codes)
+    assert_allclose(renamed.prevalence_, fitted.prevalence_, atol=1e-9)
+    assert_allclose(
+        renamed.word_given_class_[:, ::-1], fitted.word_given_class_, atol=1e-9
+    )
+
+
+# ---- words never seen ---------------------------------------------------------------
+
+
+def test_unseen_words_have_the_prevalence_of_their_domain(fitted):
+    with pytest.warns(UnseenWordWarning, match="^2 of 3 words") as caught:
+        got = fitted.predict_proba([[3], [77], [78]], [0, 1, 2])
+    assert len(caught) == 1
+    assert_allclose(got[1:], fitted.prevalence_[1:3])
+    assert_allclose(got[0], fitted.predict_proba([[3]], 0)[0])
+    with pytest.warns(UnseenWordWarning, match="^1 of 1 words"):
+        got = fitted.predict_proba([[99]])
+    assert_allclose(got[0], fitted.prevalence_.mean(axis=0))
+
+
+def test_words_without_training_counts_are_unseen(problem):
+    counts = np.insert(problem[2], 5, 0, axis=1)
+    model = fit_counts(counts)
+    assert_allclose(model.prevalence_, fit_counts(problem[2]).prevalence_, atol=1e-12)
+    assert_array_equal(model.word_given_class_[:, 5], 0)
+    assert model.word_count_[5] == 0
+    bag = np.zeros((1, 13))
+    bag[0, 4] = 1
+    expected = model.predict_proba(bag, 0)
+    bag[0, 5] = 30
+    with pytest.warns(UnseenWordWarning, match="^30 of 31 words") as caught:
+        got = model.predict_proba(bag, 0)
+    assert len(caught) == 1
+    assert_array_equal(got, expected)
+
+
+# ---- score and novelty --------------------------------------------------------------
+
+
+def test_score_is_the_mean_log_likelihood_of_domains(fitted, problem):
+    words, codes, _ = problem
+    X, weight = words[:40, None], np.arange(1, 41)
+    log_q, total = np.zeros(6), np.zeros(6)
+    for word, code, w in zip(words, codes, weight, strict=False):
+        posterior = by_hand(fitted, word, fitted.class_weight_)
+        q = posterior @ fitted.domain_given_class_[:, code]
+        log_q[code] += w * np.log((6000 * q + 1 / 6) / 6001)  # one imaginary word
+        total[code] += w
+    expected = (log_q / total)[total > 0].mean()
+    got = fitted.score(X, codes[:40], sample_weight=weight)
+    assert_allclose(got, expected)
+    assert_allclose(fitted.score(X, domains=codes[:40], sample_weight=weight), expected)
+
+
+def test_score_beats_chance_and_unseen_words_score_chance(fitted, problem):
+    words, codes, _ = problem
+    assert fitted.score(words[:, None], codes) > np.log(1 / 6) + 0.05
+    with pytest.warns(UnseenWordWarning):
+        assert_allclose(fitted.score(words[:, None] + 100, codes), np.log(1 / 6))
+
+
+def test_one_impossible_word_does_not_ruin_the_score():
+    # the third word is not in domain 0, nor is the class that uses it
+    model = fit_counts([[50, 50, 0], [0, 50, 50], [20, 50, 30]], n_classes=2)
+    assert model.score([[50, 51, 1]], [0]) > -2
+
+
+def test_novelty_is_surprise_per_word(fitted, problem):
+    share = fitted.class_weight_ @ fitted.word_given_class_
+    got = fitted._novelty(np.arange(12)[:, None])
+    assert_allclose(got, -np.log(share))
+    with pytest.warns(UnseenWordWarning):
+        unseen = fitted._novelty(np.array([[50]]))
+    assert_allclose(unseen, -np.log(0.5 / 6000))
+    model = fit_counts(problem[2])
+    bags = np.array([[4.0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3], [0.0] * 12])
+    expected = -(bags[0] @ np.log(share)) / 8
+    assert_allclose(model._novelty(bags), [expected, 0])
+
+
+# ---- how many classes ---------------------------------------------------------------
+
+
+def test_number_of_classes_is_chosen(problem):
+    words, codes, counts = problem
+    model = DiscreteMixture(random_state=0).fit(words[:, None], codes)
+    assert model.n_classes_ == model.rank_.n_classes == 3
+    assert fit_counts(counts, n_classes=None).n_classes_ == 3
+
+
+def test_words_that_tell_nothing_are_a_warning():
+    X = np.arange(20)[:, None]  # every row a word of its own
+    with pytest.warns(IdentifiabilityWarning, match="domains do not differ"):
+        model = DiscreteMixture(random_state=0).fit(X, X[:, 0] % 2)
+    assert model.n_classes_ == 2
+
+
+def test_more_classes_than_domains_only_on_demand(problem):
+    counts = problem[2][:2]
+    with pytest.raises(ValueError, match="n_classes=3 cannot be told apart with 2"):
+        fit_counts(counts)
+    with pytest.warns(IdentifiabilityWarning, match="n_classes=3"):
+        model = fit_counts(counts, check_identifiable=False)
+    assert model.prevalence_.shape == (2, 3)
+
+
+# ---- numeric rows, the naive variants -----------------------------------------------
+
+
+def separated_rows(rng, n_rows=2000):
+    """Three classes of rows, far apart, with even noise (ICA needs it not Gaussian)."""
+    centers = np.array([[0, 0, 0, 0], [9, 0, 0, 0], [0, 9, 0, 0]])
+    prevalence = np.array(
+        [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.7], [0.4, 0.3, 0.3]]
+    )
+    codes = np.repeat(np.arange(4), n_rows)
+    labels = np.concatenate([rng.choice(3, n_rows, p=mix) for mix in prevalence])
+    return (
+        centers[labels] + rng.uniform(-2, 2, size=(4 * n_rows, 4)),
+        codes,
+        labels,
+        prevalence,
+    )
+
+
+class CountingTransformer(TransformerMixin, BaseEstimator):
+    """Centers the rows, and counts how often it was fitted."""
+
+    fits = 0
+
+    def fit(self, X, y=None):
+        type(self).fits += 1
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+@pytest.mark.parametrize(
+    "representation", [None, "identity", "pca", "ica", StandardScaler()]
+)
+def test_naive_variants_find_separated_classes(representation, seed):
+    X, codes, labels, prevalence = separated_rows(np.random.default_rng(seed))
+    model = DiscreteMixture(
+        3, representation=representation, n_clusters=9, random_state=seed
+    )
+    model.fit(X, codes)
+    assert matched_accuracy(labels, model.labels_) > 0.98
+    order = match_rows(prevalence.T, model.prevalence_.T)
+    assert np.abs(model.prevalence_[:, order] - prevalence).mean() < 0.03
+    assert_array_equal(model.labels_, model.predict(X, codes))
+    assert_array_equal(model.vocabulary_, range(9))
+    # a class per cluster, whatever the row (Algorithm 4)
+    clusters, proba = model.discretizer_.predict(X), model.predict_proba(X, 2)
+    for cluster in range(9):
+        assert np.ptp(proba[clusters == cluster], axis=0).max() == 0
+
+
+@pytest.mark.parametrize("representation", ["pca", "ica"])
+def test_dimensions_are_as_many_as_domains(representation, seed):
+    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
+    model = DiscreteMixture(2, representation=representation, random_state=0)
+    model.fit(X[codes < 3], codes[codes < 3])
+    assert model.discretizer_[-1].cluster_centers_.shape == (6, 3)  # 3 clusters a class
+
+
+def test_representation_is_fitted_once_on_training_rows(seed):
+    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
+    given = CountingTransformer()
+    CountingTransformer.fits = 0
+    model = DiscreteMixture(3, representation=given, random_state=0).fit(X, codes)
+    before = model.predict(X[:50], codes[:50])
+    model.transform(X[codes == 1])
+    model.score(X[codes > 1], codes[codes > 1])
+    assert CountingTransformer.fits == 1
+    assert not hasattr(given, "mean_")
+    assert_array_equal(model.discretizer_[0].mean_, X.mean(axis=0))
+    # rows keep their cluster whatever rows come along (ERRATA 8 of the paper)
+    assert_array_equal(model.predict(X[:1], codes[:1]), before[:1])
+
+
+def test_novelty_of_numeric_rows_is_a_distance(seed):
+    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
+    model = DiscreteMixture(3, n_clusters=6, random_state=0).fit(X, codes)
+    far = X[:5] + 1000
+    nearest = np.linalg.norm(
+        far[:, None] - model.discretizer_[-1].cluster_centers_, axis=2
+    )
+    assert_allclose(model._novelty(far), nearest.min(axis=1))
+    assert model._novelty(far).min() > model._novelty(X).max()
+
+
+def test_same_seed_same_fit(seed):
+    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
+    model = DiscreteMixture(representation="pca", n_clusters=7, random_state=seed)
+    first, second = clone(model).fit(X, codes), clone(model).fit(X, codes)
+    assert_array_equal(first.prevalence_, second.prevalence_)
+    generator = np.random.RandomState(seed)
+    third = clone(model).set_params(random_state=generator).fit(X, codes)
+    assert_array_equal(third.prevalence_, first.prevalence_)
+
+
+# ---- scikit-learn's tools -----------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.UnseenWordWarning")
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [DiscreteMixture(), DiscreteMixture(representation="pca", n_clusters=6)],
+    ids=["rows", "pca"],
+)
+def test_check_estimator(estimator):
+    # Random rows: those of one domain look like those of another, which is the
+    # IdentifiabilityWarning, and hardly a word occurs twice.
+    checks = check_estimator(estimator, on_skip=None)
+    status = [check["status"] for check in checks]
+    assert status.count("passed") >= 46
+    assert status.count("passed") + status.count("skipped") == len(status)
+    skipped = [c["check_name"] for c in checks if c["status"] == "skipped"]
+    assert set(skipped) <= {"check_array_api_input"}
+
+
+def test_tags_say_what_is_accepted():
+    rows, counts = DiscreteMixture(), DiscreteMixture(input="counts")
+    points = DiscreteMixture(representation="pca")
+    tags = [model.__sklearn_tags__() for model in (rows, counts, points)]
+    assert [t.input_tags.sparse for t in tags] == [False, True, False]
+    assert [t.input_tags.string for t in tags] == [True, False, False]
+    assert [t.target_tags.required for t in tags] == [True, False, True]
+
+
+def test_grid_search_finds_the_number_of_classes(problem):
+    words, codes, _ = problem
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(
+        DiscreteMixture(random_state=0), {"n_classes": [2, 3]}, cv=folds
+    )
+    search.fit(words[:, None], codes)
+    assert search.best_params_ == {"n_classes": 3}
+
+
+def test_pipeline(seed):
+    X, codes, labels, _ = separated_rows(np.random.default_rng(seed))
+    naive = DiscreteMixture(3, representation="pca", n_clusters=9, random_state=0)
+    model = make_pipeline(StandardScaler(), naive).fit(X, codes)
+    assert matched_accuracy(labels, model.predict(X)) > 0.9
+    scores = cross_validate(model, X, codes, cv=StratifiedKFold(3, shuffle=True))
+    assert (scores["test_score"] > np.log(1 / 4)).all()
+
+
+def test_metadata_routing(problem):
+    words, codes, _ = problem
+    X = words[:, None]
+    plain = DiscreteMixture(3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        model = clone(plain).set_fit_request(domains=True)
+        model.set_score_request(domains=True).set_predict_request(domains=True)
+        pipeline = make_pipeline("passthrough", model).fit(X, domains=codes)
+        assert_array_equal(pipeline.predict(X, domains=codes), pipeline[-1].labels_)
+        folds = StratifiedKFold(2, shuffle=True, random_state=0)
+        search = GridSearchCV(model, {"n_classes": [2, 3]}, cv=folds)
+        search.fit(X, codes, domains=codes)
+    assert search.best_params_ == {"n_classes": 3}
+
+
+@pytest.mark.parametrize(("kind", "frame"), [("pandas", pd), ("polars", pl)])
+def test_set_output(kind, frame, fitted, problem):
+    words, codes, _ = problem
+    model = clone(fitted).set_output(transform=kind).fit(words[:, None], codes)
+    got = model.transform(words[:5, None])
+    assert isinstance(got, frame.DataFrame)
+    assert list(got.columns) == ["class0", "class1", "class2"]
+    assert_allclose(got.to_numpy(), fitted.predict_proba(words[:5, None]))
+
+
+def test_clone_copy_and_pickle(fitted, problem):
+    X = problem[0][:9, None]
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert not hasattr(clone(fitted), "prevalence_")
+    for other in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
+
+
+# ---- what cannot work says so -------------------------------------------------------
+
+GOOD = np.array([[5, 1, 0], [1, 5, 2], [2, 2, 2]])
+
+
+def error_of(X, domains=None, **params):
+    params = {"n_classes": 2} | params
+    with pytest.raises((ValueError, TypeError)) as caught:
+        DiscreteMixture(**params).fit(X, domains)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (-GOOD, "negative counts (smallest -5)"),
+        (GOOD / 2, "not whole numbers (such as 2.5)"),
+        (sparse.csr_array(GOOD / 2), "not whole numbers (such as 2.5)"),
+        (GOOD * [[1], [0], [1]], "1 rows without any word (first: row 1)"),
+        (GOOD.astype(object), "dtype object"),
+        (np.where(GOOD == 0, np.nan, GOOD), "1 NaN or infinite values"),
+        (sparse.csr_array(np.where(GOOD == 5, np.inf, GOOD)), "2 NaN or infinite"),
+        (np.empty((0, 3)), "0 sample(s)"),
+        (np.empty((3, 0)), "0 feature(s)"),
+        (np.array([["a", "b"], ["c", "d"]]), "X has text in column 0 (row 0: 'a')"),
+        (pd.DataFrame(GOOD, columns=["a", "b", "a"]), "duplicate column names: 'a'"),
+        (GOOD[:, :1] + 1, "X has 1 distinct words, too few for n_classes=2"),
+    ],
+)
+def test_bad_counts(X, message):
+    assert message in error_of(X, input="counts")
+
+
+@pytest.mark.parametrize(
+    ("X", "domains", "message"),
+    [
+        (GOOD, None, "pass domains="),
+        (GOOD, [0, 0, 0], "only one class of value (0)"),
+        (GOOD, [0, 1], "X has 3 rows, domains has 2"),
+        (GOOD, [0, 1, None], "domains has 1 missing values"),
+        (GOOD + np.nan, [0, 1, 2], "9 NaN or infinite values"),
+        ([["a"], [None], ["b"]], [0, 1, 2], "column 0, has 1 missing values"),
+        (pd.DataFrame({"s": ["a", None, "b"]}), [0, 1, 2], "column 's', has 1 missing"),
+        (pl.DataFrame({"s": ["a", None, "b"]}), [0, 1, 2], "column 's', has 1 missing"),
+        ([[{"a": 1}], ["b"], ["c"]], [0, 1, 2], "must be strings, numbers"),
+        (np.empty((0, 3)), [], "0 sample(s)"),
+        (pd.DataFrame(GOOD, columns=["a", "b", "a"]), [0, 1, 2], "duplicate column"),
+        (np.ones((3, 2)), [0, 1, 2], "X has 1 distinct words"),
+        (sparse.csr_array(GOOD), [0, 1, 2], "Sparse data was passed"),
+    ],
+)
+def test_bad_rows(X, domains, message):
+    assert message in error_of(X, domains)
+
+
+@pytest.mark.parametrize("n_classes", [1, 0, -2, 2.0, "3", True])
+@pytest.mark.parametrize("input", ["rows", "counts"])
+def test_bad_number_of_classes(n_classes, input):
+    message = error_of(GOOD, [0, 1, 2], n_classes=n_classes, input=input)
+    assert message.startswith("n_classes must be a whole number from 2")
+    assert repr(n_classes) in message
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"input": "words"}, "input must be one of ('rows', 'counts'), got 'words'"),
+        ({"representation": "tsne"}, "representation must be None, one of"),
+        ({"representation": "pca", "input": "counts"}, "they need input='rows'"),
+        ({"n_clusters": 5, "input": "counts"}, "they need input='rows'"),
+        (
+            {"n_clusters": 2, "n_classes": 3},
+            "n_clusters must be None or a whole number",
+        ),
+        ({"n_clusters": 4.0}, "got 4.0"),
+        ({"factorizer": "magic"}, "must be one of ['em', "),
+        ({"n_classes": 4}, "n_classes=4 cannot be told apart with 3 domains"),
+        ({"domain_weight": "even"}, "domain_weight must be 'equal', 'size' or a mapp"),
+        ({"domain_weight": {0: 1.0}}, "domain_weight has no entry for domain 1"),
+    ],
+)
+def test_bad_parameters(params, message):
+    assert message in error_of(GOOD, [0, 1, 2], **params)
+
+
+def test_text_where_numbers_are_needed():
+    X = [["a", 1.0], ["b", 2.0], ["c", 0.0]]
+    assert "text in column 0" in error_of(X, [0, 1, 2], representation="pca")
+
+
+def test_errors_after_the_fit(fitted):
+    with pytest.raises(ValueError, match="values that fit has not seen: 'Mars'"):
+        fitted.predict([[3]], "Mars")
+    with pytest.raises(ValueError, match="score requires y to be passed"):
+        fitted.score([[3]])
+    with pytest.raises(ValueError, match="not seen: 9"):
+        fitted.score([[3]], [9])
+    with pytest.raises(
+        ValueError, match="2 features, but DiscreteMixture is expecting 1"
+    ):
+        fitted.predict([[3, 4]])
+    with pytest.raises(ValueError, match="pass domains or prevalence, not both"):
+        fitted.predict_proba([[3]], 0, prevalence=[0.2, 0.3, 0.5])
+    model = fit_counts(GOOD, n_classes=2)
+    with pytest.raises(ValueError, match="negative counts"):
+        model.predict(-GOOD)
+    with pytest.raises(TypeError, match="dtype object"):
+        model.predict(GOOD.astype(object))
+
+
+@pytest.mark.parametrize("input", ["rows", "counts"])
+def test_what_scikit_learn_refuses(input):
+    model = DiscreteMixture(2, input=input)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.fit(GOOD[0], [0, 1, 2])
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        model.fit(GOOD * 1j, [0, 1, 2])
+
+
+def test_missing_domains_have_their_own_error():
+    with pytest.raises(
+        DomainMissingError, match="DiscreteMixture estimator requires y"
+    ):
+        DiscreteMixture(2).fit(GOOD)
+
+
+def test_no_warning_when_all_is_well(problem):
+    words, codes, counts = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DiscreteMixture(random_state=0).fit(words[:, None], codes).predict([[3]])
+        fit_counts(sparse.csr_matrix(counts), n_classes=None).predict(counts)
