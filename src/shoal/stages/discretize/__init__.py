@@ -1,0 +1,27 @@
+"""Discretize: from points f(x) to clusters c(x), the second stage (Algorithm 1).
+
+Three ways: k-means (as published), the point masses of the proof of Theorem 2, and
+clusters that are given. Points are rows of q(d|x), or of any other representation.
+"""
+
+from shoal.stages.discretize.centers import (
+    KMeansDiscretizer,
+    assign_to_centers,
+    kmeans,
+)
+from shoal.stages.discretize.given import GivenClusters
+from shoal.stages.discretize.masses import (
+    PointMassDiscretizer,
+    assign_to_masses,
+    find_point_masses,
+)
+
+__all__ = [
+    "GivenClusters",
+    "KMeansDiscretizer",
+    "PointMassDiscretizer",
+    "assign_to_centers",
+    "assign_to_masses",
+    "find_point_masses",
+    "kmeans",
+]

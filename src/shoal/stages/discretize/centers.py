@@ -1,0 +1,301 @@
+"""K-means by scikit-learn or faiss, over all rows or a sample that is said aloud."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_random_state
+
+from shoal.exceptions import SubsampleWarning
+from shoal.stages.discretize.base import DiscretizerBase, check_weight
+from shoal.validation import check_X, is_whole
+
+__all__ = ["KMeansDiscretizer", "assign_to_centers", "kmeans"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _sklearn_centers(
+    points: Array,
+    sample_weight: Array | None,
+    n_clusters: int,
+    n_init: int,
+    max_iter: int,
+    random_state: Any,
+) -> Array:
+    solver = KMeans(
+        n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state
+    )
+    with warnings.catch_warnings():
+        # Points that nearly coincide: centers that no row uses are dropped later.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solver.fit(points, sample_weight=sample_weight)
+    return np.asarray(solver.cluster_centers_)
+
+
+def _faiss_centers(
+    points: Array,
+    sample_weight: Array | None,
+    n_clusters: int,
+    n_init: int,
+    max_iter: int,
+    random_state: Any,
+    max_points_per_centroid: int | None = None,
+) -> Array:
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(
+            "engine='faiss' needs the package faiss: pip install 'shoal[faiss]', or "
+            "use engine='sklearn'"
+        ) from error
+    per_centroid = max_points_per_centroid or len(points)
+    if len(points) > per_centroid * n_clusters:
+        _warn_sample(per_centroid * n_clusters, len(points), "max_points_per_centroid")
+    solver = faiss.Kmeans(
+        points.shape[1],
+        n_clusters,
+        niter=max_iter,
+        nredo=n_init,
+        seed=_as_seed(random_state),
+        min_points_per_centroid=1,  # few rows are no reason to print on stderr
+        max_points_per_centroid=per_centroid,
+    )
+    weights = None if sample_weight is None else sample_weight.astype(np.float32)
+    solver.train(points.astype(np.float32), weights=weights)
+    return np.asarray(solver.centroids, dtype=points.dtype)
+
+
+def kmeans(
+    points: ArrayLike,
+    n_clusters: int,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_init: int = 5,
+    max_iter: int = 100,
+    engine: str = "sklearn",
+    max_samples: int | None = None,
+    max_points_per_centroid: int | None = None,
+    random_state: Any = None,
+) -> tuple[Array, Array]:
+    """Centers of k-means and the cluster of each row.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_samples, n_columns)
+    n_clusters : int
+        Number of clusters wanted. If there are not so many distinct points, each of
+        them is a cluster of its own: nothing is lost, and fewer centers come back.
+    sample_weight : array-like of shape (n_samples,), default=None
+    n_init, max_iter, engine, max_samples, max_points_per_centroid, random_state
+        See :class:`KMeansDiscretizer`.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_centers, n_columns)
+        ``n_centers <= n_clusters``; each is the nearest to at least one row.
+    clusters : ndarray of shape (n_samples,)
+        Index of the nearest center.
+
+    Examples
+    --------
+    >>> centers, clusters = kmeans([[0.0], [0.1], [0.9], [1.0]], 2, random_state=0)
+    >>> clusters[0] == clusters[1], clusters[2] == clusters[3], len(set(clusters))
+    (np.True_, np.True_, 2)
+    """
+    rows = np.asarray(points)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    _check_kmeans(n_clusters, n_init, max_iter, engine)
+    _check_sampling(n_clusters, engine, max_samples, max_points_per_centroid)
+    seen, weight = _stated_sample(rows, weight, max_samples, random_state)
+    centers = _distinct_rows(seen, n_clusters)
+    if centers is None and engine == "sklearn":
+        centers = _sklearn_centers(
+            seen, weight, n_clusters, n_init, max_iter, random_state
+        )
+    elif centers is None:
+        centers = _faiss_centers(
+            seen,
+            weight,
+            n_clusters,
+            n_init,
+            max_iter,
+            random_state,
+            max_points_per_centroid,
+        )
+    clusters = assign_to_centers(rows, centers)
+    used = np.bincount(clusters, minlength=len(centers)) > 0
+    return centers[used], (np.cumsum(used) - 1)[clusters]
+
+
+def assign_to_centers(points: ArrayLike, centers: Array) -> Array:
+    """Index of the nearest center of each row; the first of equals."""
+    rows = np.asarray(points, dtype=centers.dtype)
+    return np.asarray(pairwise_distances_argmin(rows, centers))
+
+
+def _check_kmeans(n_clusters: Any, n_init: Any, max_iter: Any, engine: Any) -> None:
+    counts = {"n_clusters": n_clusters, "n_init": n_init, "max_iter": max_iter}
+    for name, value in counts.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+    if engine not in ("sklearn", "faiss"):
+        raise ValueError(f"engine must be 'sklearn' or 'faiss', got {engine!r}")
+
+
+def _check_sampling(
+    n_clusters: int, engine: str, max_samples: Any, max_points_per_centroid: Any
+) -> None:
+    if max_samples is not None and (
+        not is_whole(max_samples) or max_samples < n_clusters
+    ):
+        raise ValueError(
+            f"max_samples must be None or a whole number from n_clusters={n_clusters}, "
+            f"got {max_samples!r}"
+        )
+    if max_points_per_centroid is None:
+        return
+    if engine != "faiss":
+        raise ValueError(
+            "max_points_per_centroid is an option of engine='faiss'; use max_samples"
+        )
+    if not is_whole(max_points_per_centroid) or max_points_per_centroid < 1:
+        raise ValueError(
+            "max_points_per_centroid must be None or a whole number from 1, got "
+            f"{max_points_per_centroid!r}"
+        )
+
+
+def _stated_sample(
+    points: Array, weight: Array | None, max_samples: int | None, random_state: Any
+) -> tuple[Array, Array | None]:
+    """Rows that k-means will see: those with weight, at most ``max_samples``."""
+    rows = np.arange(len(points)) if weight is None else np.flatnonzero(weight > 0)
+    if max_samples is not None and len(rows) > max_samples:
+        _warn_sample(max_samples, len(rows), "max_samples")
+        rng = check_random_state(random_state)
+        rows = np.sort(rng.choice(rows, max_samples, replace=False))
+    if len(rows) == len(points):
+        return points, weight
+    return points[rows], None if weight is None else weight[rows]
+
+
+def _warn_sample(n_seen: int, n_rows: int, option: str) -> None:
+    warnings.warn(
+        f"k-means sees a sample of {n_seen} of {n_rows} rows ({option}); set "
+        f"{option}=None to use all of them",
+        SubsampleWarning,
+        stacklevel=4,
+    )
+
+
+def _distinct_rows(points: Array, at_most: int) -> Array | None:
+    """Sorted distinct rows if there are at most so many, else None.
+
+    Looks at growing heads of the table, because the first rows usually settle it.
+    """
+    size = 4 * at_most
+    while True:
+        distinct = np.unique(points[:size], axis=0)
+        if len(distinct) > at_most:
+            return None
+        if size >= len(points):
+            return distinct
+        size *= 8
+
+
+def _as_seed(random_state: Any) -> int:
+    if is_whole(random_state):
+        return int(random_state) % 2**31
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+class KMeansDiscretizer(DiscretizerBase):
+    """K-means over all rows.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Clusters wanted (m of the paper), at least the number of classes. With fewer
+        distinct points each of them is a cluster of its own.
+    n_init : int, default=5
+        Restarts; the best is kept.
+    max_iter : int, default=100
+        Iterations of each restart.
+    engine : {"sklearn", "faiss"}, default="sklearn"
+        scikit-learn's Lloyd with k-means++ starts, or faiss with random starts (the
+        published choice, in single precision).
+    max_samples : int, default=None
+        Find the centers on a random sample of so many rows, with a SubsampleWarning.
+        None uses all rows.
+    max_points_per_centroid : int, default=None
+        For ``engine="faiss"``: 256 repeats faiss's own default, and with it the
+        published clusters, by sampling so many rows per cluster, with a
+        SubsampleWarning. None uses all rows.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters_, n_columns)
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the rows of fit.
+    n_clusters_ : int
+        Clusters found: ``n_clusters``, or the number of distinct points if smaller.
+
+    Examples
+    --------
+    >>> points = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]
+    >>> discretizer = KMeansDiscretizer(2, random_state=0).fit(points)
+    >>> discretizer.n_clusters_
+    2
+    >>> bool(discretizer.predict([[1.0, 0.0]]) == discretizer.labels_[0])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 5,
+        max_iter: int = 100,
+        engine: str = "sklearn",
+        max_samples: int | None = None,
+        max_points_per_centroid: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.engine = engine
+        self.max_samples = max_samples
+        self.max_points_per_centroid = max_points_per_centroid
+        self.random_state = random_state
+
+    def fit(self, points: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the centers.
+
+        Parameters
+        ----------
+        points : array-like of shape (n_samples, n_columns)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        points = check_X(self, points, reset=True)
+        weight = check_weight(sample_weight, len(points))
+        options = self.get_params(deep=False)
+        centers, labels = kmeans(points, sample_weight=weight, **options)
+        self.cluster_centers_, self.labels_ = centers, labels
+        self.n_clusters_ = len(centers)
+        return self
+
+    def _assign(self, points: Array) -> Array:
+        return assign_to_centers(points, self.cluster_centers_)
