@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime
 from shoal.probability import mean_log_likelihood, normalize_rows
 from shoal.stages.discriminate.calibrate import (
     CALIBRATIONS,
+    STEEPEST,
     _loss_and_gradient,
     fit_calibration,
 )
@@ -101,14 +102,21 @@ def test_the_temperature_of_the_input_does_not_matter(seed, power):
 def test_temperature_keeps_ranks_and_uniform_rows(seed):
     q, codes = random_rows(seed)
     q[0] = 1 / 4
-    sharper = normalize_rows(q**0.3)
-    codes[1:] = q[1:].argmax(axis=1)  # so that the best slope is far above 0
-    codes[:4] = np.arange(4)
-    got = fit_calibration(sharper, codes)
-    assert got.slope[0] > 1
-    after = got.apply(sharper)
-    assert_array_equal(np.argsort(after[1:]), np.argsort(sharper[1:]))
+    codes = q.argmax(axis=1)
+    codes[:8] = np.arange(8) % 4  # mostly right, not always
+    got = fit_calibration(q, codes)
+    assert got.slope[0] > 0
+    after = got.apply(q)
+    assert_array_equal(np.argsort(after[1:]), np.argsort(q[1:]))
     assert_allclose(after[0], 1 / 4)
+
+
+@pytest.mark.parametrize("method", CALIBRATIONS)
+def test_slopes_stay_finite_where_every_row_is_right(method):
+    q = normalize_rows(np.ones((8, 2)) + np.eye(2)[np.arange(8) % 2])
+    got = fit_calibration(q, np.arange(8) % 2, method=method)
+    assert got.loss_after < 1e-6
+    assert (got.slope <= STEEPEST).all()
 
 
 def test_temperature_at_its_optimum(seed):

@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 
 CALIBRATIONS = ("temperature", "vector")
 
+# Where every held-out row is right, the best slope is infinite; this one will do.
+STEEPEST = 100.0
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -108,7 +111,10 @@ def fit_calibration(
     # One parameter (the common slope), or slopes followed by offsets.
     start = np.ones(1) if method == "temperature" else np.repeat([1.0, 0.0], n_domains)
     # A domain's own probability never counts against it: slopes stay >= 0.
-    lowest = np.where(np.arange(len(start)) < n_domains, 0, -np.inf)
+    is_slope = np.arange(len(start)) < n_domains
+    bounds = Bounds(
+        np.where(is_slope, 0, -np.inf), np.where(is_slope, STEEPEST, np.inf)
+    )
     before, _ = _loss_and_gradient(start, logits, codes, weight)
     solution = minimize(
         _loss_and_gradient,
@@ -116,7 +122,7 @@ def fit_calibration(
         args=(logits, codes, weight),
         jac=True,
         method="L-BFGS-B",
-        bounds=Bounds(lowest, np.inf),
+        bounds=bounds,
         options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-9},
     )
     improved = solution.fun < before
