@@ -45,7 +45,7 @@ class DomainMixture(LatentShiftEstimator):
         moves: bool = True,
         n_random: int = 1,
         max_iter: int = 400,
-        tol: float = 1e-9,
+        tol: float = 1e-7,
         max_search_rows: int = 20_000,
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
@@ -98,18 +98,12 @@ class DomainMixture(LatentShiftEstimator):
         return TrainingRows(X[order], codes[order], sample_weight, weight)
 
     def _options(self) -> Options:
-        default = Penalties()
-        auto_ridge, auto_conf = self.ridge == "auto", self.confidence == "auto"
         return Options(
             search=self.search,
             scale=self.scale,
             expansion=self.expansion,
-            penalties=Penalties(
-                ridge=default.ridge if auto_ridge else float(self.ridge),
-                confidence=default.confidence if auto_conf else float(self.confidence),
-            ),
-            tune_ridge=auto_ridge,
-            tune_confidence=auto_conf,
+            ridge=None if self.ridge == "auto" else float(self.ridge),
+            confidence=None if self.confidence == "auto" else float(self.confidence),
             moves=self.moves,
             n_random=self.n_random,
             max_search_rows=self.max_search_rows,

@@ -6,7 +6,7 @@ under test without leaking the weights.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from shoal.mixture.features import FeatureMap
 from shoal.mixture.moves import improve_by_moves
 from shoal.mixture.objective import Fit, MixtureProblem, Penalties, optimize
 from shoal.mixture.rows import fold_of_rows
-from shoal.mixture.starts import best_start, climb, cluster_rows, find_starts
+from shoal.mixture.starts import best_starts, climb, cluster_rows, find_starts
 from shoal.mixture.training import TrainingRows
 
 __all__ = ["HeldOut", "Options", "Solution", "find_solution", "held_out"]
@@ -25,10 +25,17 @@ __all__ = ["HeldOut", "Options", "Solution", "find_solution", "held_out"]
 Array = np.ndarray[Any, Any]
 Report = Callable[[str], None]
 
-RIDGES = (1e-5, 1e-4, 3e-4, 1e-3)
-CONFIDENCES = (0.03, 0.1, 0.3)
+# The spread of the logits grows with the number of columns, so the ridge that holds it
+# does too; the search tries these multiples of RIDGE_PER_COLUMN * columns.
+RIDGE_PER_COLUMN = 1e-5
+RIDGE_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+# A little confidence breaks near-ties of the likelihood in favour of classes that can
+# be told apart: one class cut in two costs nothing else.
+FIRST_CONFIDENCE = 0.03
+CONFIDENCES = (0.0, 0.03, 0.1, 0.3)
 # From this many columns on, one global factor is worth asking about without a search.
 MANY_COLUMNS = 30
+PROBE_ROWS = 4_000
 
 
 @dataclass(frozen=True)
@@ -38,16 +45,29 @@ class Options:
     search: bool = True
     scale: str = "auto"
     expansion: str = "auto"
-    penalties: Penalties = field(default_factory=Penalties)
-    tune_ridge: bool = True
-    tune_confidence: bool = True
+    ridge: float | None = None  # None: chosen
+    confidence: float | None = None  # None: chosen
+    dirichlet: float = 0.0
+    volume: float = 0.0
     moves: bool = True
     n_random: int = 1
+    n_starts: int = 3
     n_folds: int = 3
     max_search_rows: int = 20_000
     max_iter: int = 400
-    tol: float = 1e-9
+    tol: float = 1e-7
     n_jobs: int | None = None
+
+    @property
+    def search_rows(self) -> int:
+        """Rows for the search; a single climb can afford more."""
+        return self.max_search_rows * (1 if self.search else 3)
+
+    def first_penalties(self, n_columns: int) -> Penalties:
+        """Penalties to start with: what is given, and the rule for the rest."""
+        ridge = RIDGE_PER_COLUMN * n_columns if self.ridge is None else self.ridge
+        confidence = FIRST_CONFIDENCE if self.confidence is None else self.confidence
+        return Penalties(ridge, confidence, self.dirichlet, self.volume)
 
 
 @dataclass(frozen=True)
@@ -90,7 +110,7 @@ def find_solution(
     report: Report = lambda stage: None,
 ) -> Solution:
     """Search on a stated sample of the rows, then fit all of them from there."""
-    sample = rows.sample(options.max_search_rows, rng)
+    sample = rows.sample(options.search_rows, rng)
     record: dict[str, tuple[float, float]] = {}
     report("features and starts")
     features, problem, ranked = _choose_features(
@@ -98,10 +118,10 @@ def find_solution(
     )
     start, fit = ranked[0]
     gains: list[float] = []
-    if options.search and options.moves:
+    if options.moves and options.search:
         report("merge and re-seed moves")
         fit, gains = _move(problem, ranked, options, rng)
-    penalties = options.penalties
+    penalties = options.first_penalties(problem.n_features)
     if options.search:
         report("penalties")
         penalties = _choose_penalties(problem, fit, options, rng, record)
@@ -179,7 +199,7 @@ def _choose_features(
             score = held_out(
                 problem,
                 fit.domain_given_class,
-                [options.penalties],
+                [options.first_penalties(problem.n_features)],
                 folds,
                 n_jobs=options.n_jobs,
             )[0]
@@ -188,6 +208,8 @@ def _choose_features(
             best = features, problem, ranked, score
 
     scales = _scales(sample, options)
+    if len(scales) > 1 and not options.search:
+        scales = [_probe_scale(sample, n_classes, options, rng)]
     expansions = _expansions(sample, options)
     compare = len(scales) > 1 or len(expansions) > 1
     for scale in scales:
@@ -204,6 +226,18 @@ def _scales(sample: TrainingRows, options: Options) -> list[str]:
     if n_columns == 1 or (not options.search and n_columns < MANY_COLUMNS):
         return ["column"]
     return ["column", "global"]
+
+
+def _probe_scale(
+    sample: TrainingRows, n_classes: int, options: Options, rng: np.random.Generator
+) -> str:
+    """Scale with the better held-out likelihood on a small sample, for a quick fit."""
+    small = sample.sample(PROBE_ROWS, rng)
+    quick = replace(options, scale="auto", expansion="linear", search=True, n_random=0)
+    features, _, _ = _choose_features(
+        small, n_classes, replace(quick, n_starts=1), rng, {}
+    )
+    return features.scale
 
 
 def _expansions(sample: TrainingRows, options: Options) -> list[str]:
@@ -242,19 +276,21 @@ def _run_starts(
     options: Options,
     rng: np.random.Generator,
 ) -> Any:
-    if not options.search:
-        starts = find_starts(
-            problem, n_classes, kinds=("features",), n_random=0, rng=rng
-        )[:1]
-    else:
-        starts = find_starts(
-            problem,
-            n_classes,
-            kinds=("features", "discriminator"),
-            n_random=options.n_random,
-            rng=rng,
-        )
-    return best_start(problem, starts, options.penalties, n_jobs=options.n_jobs)
+    starts = find_starts(
+        problem,
+        n_classes,
+        kinds=("features", "discriminator") if options.search else ("features",),
+        n_random=options.n_random if options.search else 0,
+        rng=rng,
+    )
+    return best_starts(
+        problem,
+        starts,
+        options.first_penalties(problem.n_features),
+        n_keep=options.n_starts if options.search else 1,
+        rng=rng,
+        n_jobs=options.n_jobs,
+    )
 
 
 def _move(
@@ -263,10 +299,9 @@ def _move(
     """Moves from the best start, and from the second best when classes are many."""
     n_classes = len(ranked[0][1].weights)
     clusters = cluster_rows(problem.design, 6 * n_classes, problem.row_weight, rng)
+    penalties = options.first_penalties(problem.n_features)
     tries = [
-        improve_by_moves(
-            problem, fit, options.penalties, clusters, n_jobs=options.n_jobs
-        )
+        improve_by_moves(problem, fit, penalties, clusters, n_jobs=options.n_jobs)
         for _, fit in ranked[: 2 if n_classes >= 15 else 1]
     ]
     return min(tries, key=lambda found: found[0].objective)
@@ -293,15 +328,15 @@ def _choose_penalties(
             record[name] = score.mean, score.standard_error()
         return found
 
-    ridges = RIDGES if options.tune_ridge else (options.penalties.ridge,)
-    grid = [replace(options.penalties, ridge=ridge) for ridge in ridges]
+    first = options.first_penalties(problem.n_features)
+    factors = RIDGE_FACTORS if options.ridge is None else (1.0,)
+    grid = [replace(first, ridge=factor * first.ridge) for factor in factors]
     by_ridge = scores(grid)
     chosen = max(range(len(grid)), key=lambda index: by_ridge[index].mean)
-    if not options.tune_confidence:
+    if options.confidence is not None:
         return grid[chosen]
     path = [replace(grid[chosen], confidence=value) for value in CONFIDENCES]
-    by_confidence = [by_ridge[chosen], *scores(path)]
-    return _most_confident([grid[chosen], *path], by_confidence)
+    return _most_confident(path, scores(path))
 
 
 def _most_confident(grid: list[Penalties], scores: list[HeldOut]) -> Penalties:

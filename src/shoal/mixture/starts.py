@@ -12,19 +12,18 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 
-from shoal.mixture.objective import (
-    Fit,
-    MixtureProblem,
-    Penalties,
-    optimize,
-    softmax_rows,
-)
-from shoal.mixture.rows import fold_of_rows
+from shoal.mixture.objective import Fit, MixtureProblem, Penalties, optimize
+from shoal.mixture.rows import fold_of_rows, stratified_sample
 from shoal.probability import normalize_rows
+from shoal.stages.factorize.anchors import (
+    denoise,
+    successive_nonnegative_projection,
+    successive_projection,
+)
 
 __all__ = [
     "Start",
-    "best_start",
+    "best_starts",
     "climb",
     "cluster_rows",
     "find_starts",
@@ -37,6 +36,9 @@ Array = np.ndarray[Any, Any]
 # Entries of a start below this could hardly recover under L-BFGS in log T.
 START_FLOOR = 0.01
 CLUSTERING_ROWS = 10_000
+SCREENING_ROWS = 8_000
+# Clusters with less than this share of the mean cluster's mass are mostly noise.
+SOLID = 0.3
 
 
 @dataclass(frozen=True)
@@ -55,31 +57,32 @@ def find_starts(
     n_random: int,
     rng: np.random.Generator,
 ) -> list[Start]:
-    """First guesses from the tables named in ``kinds``, then random ones.
+    """First guesses from tables of two finenesses for each of ``kinds``, then random.
 
     ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x).
     """
-    n_clusters = number_of_clusters(problem, n_classes)
     starts = []
     for kind in kinds:
         if kind == "discriminator":
             points = logit_discriminator(problem, rng)
         else:
             points = problem.design
-        clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
-        table = joint_table(problem, clusters, n_clusters)
-        for name, guess in anchor_guesses(table, n_classes, problem):
-            starts.append(Start(f"{kind}-{name}", guess))
+        for n_clusters in cluster_counts(problem, n_classes):
+            clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
+            table = joint_table(problem, clusters, n_clusters)
+            for method, guess in anchor_guesses(table, n_classes):
+                starts.append(Start(f"{kind}-{n_clusters}-{method}", guess))
     for index in range(n_random):
         guess = rng.dirichlet(np.ones(problem.n_domains), n_classes)
         starts.append(Start(f"random-{index}", guess))
     return starts
 
 
-def number_of_clusters(problem: MixtureProblem, n_classes: int) -> int:
-    """8 k clusters, if the rows can fill them in every domain."""
+def cluster_counts(problem: MixtureProblem, n_classes: int) -> list[int]:
+    """4 k and 8 k clusters, if the rows can fill them in every domain."""
     most = problem.n_rows // (4 * problem.n_domains)
-    return int(max(min(max(8 * n_classes, 40), most), n_classes + 1))
+    wanted = (max(4 * n_classes, 20), max(8 * n_classes, 40))
+    return sorted({int(max(min(count, most), n_classes + 1)) for count in wanted})
 
 
 def cluster_rows(
@@ -147,49 +150,50 @@ def climb(
     return fit
 
 
-def best_start(
+def best_starts(
     problem: MixtureProblem,
     starts: list[Start],
     penalties: Penalties,
     *,
+    n_keep: int,
+    rng: np.random.Generator,
     n_jobs: int | None = None,
-    n_joint: int = 100,
 ) -> list[tuple[Start, Fit]]:
-    """Climb from every start; best objective first."""
+    """Climb from the most promising starts; best objective first.
+
+    All starts are ranked by a short climb on a sample; ``n_keep`` of them go on.
+    """
+    if len(starts) > n_keep:
+        small = problem.take(stratified_sample(problem.codes, SCREENING_ROWS, rng))
+        short = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(climb)(
+                small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
+            )
+            for start in starts
+        )
+        order = np.argsort([fit.objective for fit in short], kind="stable")
+        starts = [starts[index] for index in order[:n_keep]]
     fits = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(climb)(problem, start.domain_given_class, penalties, n_joint=n_joint)
+        delayed(climb)(problem, start.domain_given_class, penalties)
         for start in starts
     )
-    ranked = sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
-    return ranked
+    return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
 
 
-def anchor_guesses(
-    table: Array, n_classes: int, problem: MixtureProblem
-) -> list[tuple[str, Array]]:
-    """SPA on the clusters' rows of q(d|c), and EM on the table from there."""
+def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
+    """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
     mass = table.sum(axis=1)
-    solid = mass > 0.3 / len(table)
+    solid = mass >= SOLID * mass.mean()
     if solid.sum() < n_classes:
-        solid = mass > 0
+        solid[np.argsort(-mass, kind="stable")[:n_classes]] = True
     rows = normalize_rows(table[solid])
-    anchors = rows[_spa(rows, n_classes)]
-    return [("spa", anchors), ("spa-em", _em(table[solid], anchors))]
-
-
-def _spa(rows: Array, n_classes: int) -> list[int]:
-    """TEMPORARY."""
-    residual = rows - 0.0
-    picked: list[int] = []
-    for _ in range(n_classes):
-        norm = (residual**2).sum(axis=1)
-        if picked:
-            norm[picked] = -1
-        best = int(norm.argmax())
-        picked.append(best)
-        direction = residual[best] / max(np.linalg.norm(residual[best]), 1e-300)
-        residual = residual - np.outer(residual @ direction, direction)
-    return picked
+    smooth = denoise(rows, n_classes, mass[solid])
+    raw = rows[successive_projection(rows, n_classes)]
+    return [
+        ("spa", raw),
+        ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
+        ("em", _em(table[solid], raw)),
+    ]
 
 
 def _em(table: Array, T: Array, n_iter: int = 200) -> Array:
