@@ -24,6 +24,10 @@ Array = np.ndarray[Any, Any]
 
 CALIBRATIONS = ("temperature", "vector")
 
+# How sure a classifier may be: an exact zero, the logarithm of which would drown all
+# others, counts as this.
+FLOOR = 1e-12
+
 # Where every held-out row is right, the best slope is infinite; this one will do.
 STEEPEST = 100.0
 
@@ -157,11 +161,11 @@ def _loss_and_gradient(
 
 
 def _log(domain_given_x: ArrayLike) -> Array:
-    """Logarithm in which impossible is very unlikely instead."""
+    """Logarithm in which impossible is very unlikely instead; a new array."""
     q = np.asarray(domain_given_x)
     if not np.issubdtype(q.dtype, np.floating):
         q = q.astype(np.float64)
-    floored = np.maximum(q, np.finfo(q.dtype).tiny)
+    floored = np.maximum(q, q.dtype.type(FLOOR))
     return np.log(floored, out=floored)
 
 
