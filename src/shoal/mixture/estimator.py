@@ -1,24 +1,27 @@
 """DomainMixture: q(d|x) = q(y|x) q(d|y) by maximum likelihood."""
 
+import numbers
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import CollapseWarning
-from shoal.mixture.features import FeatureMap
-from shoal.mixture.objective import Penalties, softmax_classes
+from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.mixture.objective import softmax_classes
 from shoal.mixture.rows import canonical_rows
 from shoal.mixture.search import Options, Solution, find_solution
 from shoal.mixture.training import TrainingRows
-from shoal.probability import canonical_order, class_posterior, domain_given_class
+from shoal.probability import canonical_order, class_posterior
 from shoal.validation import (
     check_n_classes,
     check_X_domains,
+    is_whole,
     resolve_domain_weight,
     varying_columns,
 )
@@ -27,9 +30,110 @@ __all__ = ["DomainMixture"]
 
 Array = np.ndarray[Any, Any]
 
+# A final climb that still gains more than this over its last iterations has not ended.
+UNFINISHED = 1e-4
+LAST_ITERATIONS = 20
+# A class rarer than this everywhere holds no rows to speak of.
+COLLAPSED = 1e-3
+PREDICT_ROWS = 16_384
+
 
 class DomainMixture(LatentShiftEstimator):
-    """Draft."""
+    """Discover classes as the hidden step between a row and its domain.
+
+    The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
+    softmax gives the class from the features, and each class has its own distribution
+    over domains. Both are fitted together by the likelihood of the domains, started
+    from anchors that the stages find, and everything else (scale and expansion of the
+    features, penalties, start) is chosen by that likelihood on held-out rows.
+
+    Parameters
+    ----------
+    n_classes : int, default=None
+        Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
+    search : bool, default=True
+        Compare features, several starts, merge/re-seed moves and penalties on
+        held-out rows. False makes one climb with fixed penalties: many times faster,
+        a little less accurate.
+    scale : {"auto", "column", "global"}, default="auto"
+        Unit spread for every column (measurements with units of their own), or one
+        factor for all (embeddings, principal components).
+    expansion : {"auto", "linear", "rbf", "quadratic", "nystroem", "discriminator"}, \
+default="auto"
+        What the softmax sees beside the columns themselves; "auto" decides between
+        linear and bumps at k-means centres.
+    ridge : float, default="auto"
+        Penalty on the squared weights of the softmax.
+    confidence : float, default="auto"
+        Penalty on the entropy of q(y|x): prefers classes that can be told apart.
+    dirichlet : float, default=0.0
+        Penalty that keeps q(d|y) away from zero.
+    volume : float, default=0.0
+        Penalty on the volume spanned by the rows of q(d|y).
+    moves : bool, default=True
+        Try to merge two classes and re-seed the freed one (needs ``search``).
+    n_random : int, default=1
+        Random starts beside those from the stages, as a check on them.
+    solver : {"lbfgs", "em"}, default="lbfgs"
+        For the final climb.
+    max_iter : int, default=400
+        Iterations of the final climb.
+    tol : float, default=1e-7
+        The climb ends when an iteration gains less than this share of the objective.
+    max_search_rows : int, default=20000
+        The search works on a sample of this size, spread evenly over the domains; the
+        final fit uses all rows.
+    domain_weight : {"equal", "size"} or mapping, default="equal"
+        Share q(d) of each domain in the mixing distribution (A.3).
+    check_identifiable : bool, default=True
+        Refuse more classes than domains (A.1); False only warns.
+    n_jobs : int, default=None
+        Climbs that run side by side (threads); the result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    prevalence_ : ndarray of shape (n_domains, n_classes)
+        p_d(y), rows in the order of ``domains_``; classes in decreasing mean
+        prevalence.
+    domain_given_class_ : ndarray of shape (n_classes, n_domains)
+        q(d|y).
+    domains_ : ndarray of shape (n_domains,)
+    labels_ : ndarray of shape (n_samples,)
+        Class of each training row.
+    weights_ : ndarray of shape (n_classes, n_columns + 1)
+        Softmax weights of the scaled and expanded features; the last is the intercept.
+    features_ : FeatureMap
+    penalties_ : Penalties
+        Those of the final fit.
+    held_out_ : dict of str to (float, float)
+        Held-out log-likelihood and its standard error of every setting compared.
+    start_ : str
+        The start that won.
+    move_gains_ : list of float
+        Drop of the objective by each merge/re-seed move that was kept.
+    history_ : list of float
+        Objective after each iteration of the winning climb.
+    n_iter_ : int
+        Iterations of the final climb.
+    n_classes_, n_features_in_, class_names_
+
+    See Also
+    --------
+    shoal.DDFA : The four stages of the paper.
+    shoal.DiscreteMixture : Categorical inputs and counts.
+
+    Examples
+    --------
+    >>> from shoal import DomainMixture
+    >>> from shoal.datasets import load_penguins
+    >>> penguins = load_penguins()
+    >>> model = DomainMixture(n_classes=3, random_state=0)
+    >>> model.fit(penguins.X, penguins.domains).prevalence_.round(1)
+    array([[0.3, 0.7, 0. ],
+           [0.4, 0. , 0.5],
+           [1. , 0. , 0. ]])
+    """
 
     _accept_sparse = True
 
@@ -42,8 +146,11 @@ class DomainMixture(LatentShiftEstimator):
         expansion: str = "auto",
         ridge: float | str = "auto",
         confidence: float | str = "auto",
+        dirichlet: float = 0.0,
+        volume: float = 0.0,
         moves: bool = True,
         n_random: int = 1,
+        solver: str = "lbfgs",
         max_iter: int = 400,
         tol: float = 1e-7,
         max_search_rows: int = 20_000,
@@ -58,8 +165,11 @@ class DomainMixture(LatentShiftEstimator):
         self.expansion = expansion
         self.ridge = ridge
         self.confidence = confidence
+        self.dirichlet = dirichlet
+        self.volume = volume
         self.moves = moves
         self.n_random = n_random
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.max_search_rows = max_search_rows
@@ -71,40 +181,122 @@ class DomainMixture(LatentShiftEstimator):
     def fit(
         self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
     ) -> Self:
-        domains = domains if domains is not None else y
+        """Discover the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Alias of ``domains``, for scikit-learn's tools.
+        domains : array-like of shape (n_samples,)
+            Where each row comes from.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        options = self._options()
+        return self._fit(X, y if domains is None else domains, sample_weight, options)
+
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        domains: Any = None,
+        sample_weight: Any = None,
+        n_classes: int,
+    ) -> Self:
+        """Fit another number of classes with the features and penalties found here.
+
+        Returns a new estimator; only starts and moves are searched again.
+        """
+        check_is_fitted(self)
+        other = type(self)(**{**self.get_params(deep=False), "n_classes": n_classes})
+        options = replace(
+            other._options(),
+            scale=self.features_.scale,
+            expansion=self.features_.expansion,
+            ridge=self.penalties_.ridge,
+            confidence=self.penalties_.confidence,
+        )
+        return other._fit(X, y if domains is None else domains, sample_weight, options)
+
+    def _fit(self, X: Any, domains: Any, sample_weight: Any, options: Options) -> Self:
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
-        rows = self._training_rows(X, codes, names, sample_weight)
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        n_classes = check_n_classes(
-            self.n_classes, len(names), check_identifiable=self.check_identifiable
-        )
-        solution = find_solution(rows, n_classes, self._options(), rng)
+        rows = self._training_rows(X, codes, names, sample_weight)
+        if options.expansion == "discriminator":
+            rows = self._with_discriminator(rows, rng)
+        n_classes = self._resolve_n_classes(rows, rng)
+        solution = find_solution(rows, n_classes, options, rng)
         self._keep(solution, rows, names)
-        self.labels_ = self.predict(X, np.asarray(names)[codes])
+        self.labels_ = self._posterior(X, codes, None).argmax(axis=1)
+        self._warn_about(solution)
         return self
 
-    def _training_rows(self, X, codes, names, sample_weight):
+    # ---- before the search --------------------------------------------------------
+
+    def _training_rows(
+        self, X: Any, codes: Array, names: Array, sample_weight: Any
+    ) -> TrainingRows:
+        """Rows without constant columns, in an order only their content decides."""
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
         self.varying_ = varying_columns(X)
-        if not self.varying_.all():
-            X = X[:, self.varying_]
+        X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
-        plain = FeatureMap("column").fit(X, np.ones(X.shape[0]))
-        order = canonical_rows(plain.transform(X), codes)
+        scaled = FeatureMap("column").fit(X, np.ones(X.shape[0])).transform(X)
+        order = canonical_rows(scaled, codes)
         if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, dtype=float)[order]
+            sample_weight = sample_weight[order]
         return TrainingRows(X[order], codes[order], sample_weight, weight)
 
+    def _with_discriminator(
+        self, rows: TrainingRows, rng: np.random.Generator
+    ) -> TrainingRows:
+        from shoal.stages.discriminate import Discriminator
+
+        discriminator = Discriminator(
+            cross_fit=3, random_state=int(rng.integers(2**31)), n_jobs=self.n_jobs
+        ).fit(rows.X, rows.codes)
+        return replace(
+            rows,
+            discriminator=discriminator,
+            log_domain_given_x=log_proba(discriminator.domain_given_x_),
+        )
+
+    def _resolve_n_classes(self, rows: TrainingRows, rng: np.random.Generator) -> int:
+        if self.n_classes is None:
+            from shoal.analysis.choose import pick_n_classes
+
+            return pick_n_classes(rows, rng, n_jobs=self.n_jobs)
+        return check_n_classes(
+            self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
+        )
+
     def _options(self) -> Options:
+        _check_choice("scale", self.scale, ("auto", *SCALES))
+        _check_choice("expansion", self.expansion, ("auto", *EXPANSIONS))
+        _check_choice("solver", self.solver, ("lbfgs", "em"))
+        for name in ("max_iter", "max_search_rows"):
+            value = getattr(self, name)
+            if not is_whole(value) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1; got {value!r}")
         return Options(
             search=self.search,
             scale=self.scale,
             expansion=self.expansion,
-            ridge=None if self.ridge == "auto" else float(self.ridge),
-            confidence=None if self.confidence == "auto" else float(self.confidence),
+            ridge=_amount("ridge", self.ridge),
+            confidence=_amount("confidence", self.confidence),
+            dirichlet=_amount("dirichlet", self.dirichlet) or 0.0,
+            volume=_amount("volume", self.volume) or 0.0,
             moves=self.moves,
+            solver=self.solver,
             n_random=self.n_random,
             max_search_rows=self.max_search_rows,
             max_iter=self.max_iter,
@@ -112,27 +304,87 @@ class DomainMixture(LatentShiftEstimator):
             n_jobs=self.n_jobs,
         )
 
+    # ---- after the search ---------------------------------------------------------
+
     def _keep(self, solution: Solution, rows: TrainingRows, names: Array) -> None:
+        """Store the solution with its classes in canonical order."""
         fit = solution.fit
-        self.features_ = solution.features
-        self.weights_ = fit.weights
-        g = rows.problem(solution.features).class_given_x(fit.weights)
-        posterior = class_posterior(g, fit.domain_given_class, rows.codes)
-        share = (rows.row_weight / rows.domain_weight[rows.codes])[:, None]
-        prevalence = np.zeros((len(names), g.shape[1]))
-        np.add.at(prevalence, rows.codes, posterior * share)
+        class_given_x = rows.problem(solution.features).class_given_x(fit.weights)
+        posterior = class_posterior(class_given_x, fit.domain_given_class, rows.codes)
+        share = rows.row_weight / rows.domain_weight[rows.codes]
+        edges = np.searchsorted(rows.codes, np.arange(rows.n_domains))
+        prevalence = np.add.reduceat(posterior * share[:, None], edges, axis=0)
+        prevalence /= prevalence.sum(axis=1, keepdims=True)
         order = canonical_order(prevalence)
+        self.features_ = solution.features
         self.weights_ = fit.weights[order]
-        self._store(prevalence[:, order], names, rows.domain_weight)
-        self.solution_ = solution
-        self.n_iter_ = fit.n_iter
-        self.history_ = fit.history
+        self._store(prevalence[:, order].astype(float), names, rows.domain_weight)
         self.penalties_ = solution.penalties
+        self.held_out_ = solution.held_out
+        self.start_ = solution.start
+        self.start_objectives_ = solution.start_objectives
+        self.move_gains_ = solution.move_gains
+        self.objective_ = fit.objective
+        self.history_ = fit.history
+        self.n_iter_ = max(fit.n_iter, 1)
+        self.converged_ = fit.converged
+
+    def _warn_about(self, solution: Solution) -> None:
+        share = self.class_weight_
+        if share.min() < COLLAPSED:
+            few = int((share < COLLAPSED).sum())
+            sizes = np.bincount(self.labels_, minlength=self.n_classes_)
+            warnings.warn(
+                f"{few} of {self.n_classes_} classes hold almost no rows (rows per "
+                f"class: {sizes.tolist()}); use fewer classes",
+                CollapseWarning,
+                stacklevel=4,
+            )
+        tail = solution.fit.history[-LAST_ITERATIONS:]
+        if not solution.fit.converged and tail[0] - tail[-1] > UNFINISHED:
+            warnings.warn(
+                f"the final climb was cut at max_iter={self.max_iter} while the "
+                f"objective still fell; raise max_iter",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # ---- prediction ---------------------------------------------------------------
 
     def _class_given_x(self, X: Any) -> Array:
-        if not self.varying_.all():
-            X = X[:, self.varying_]
-        design = self.features_.transform(X)
-        W = self.weights_.astype(design.dtype)
-        logits = np.asarray((design @ W[:, :-1].T).T) + W[:, -1:]
-        return np.ascontiguousarray(softmax_classes(logits)[0].T).astype(float)
+        weights = self.weights_.astype(X.dtype)
+        result = np.empty((X.shape[0], self.n_classes_))
+        for start in range(0, X.shape[0], PREDICT_ROWS):
+            rows = X[start : start + PREDICT_ROWS]
+            rows = rows if self.varying_.all() else rows[:, self.varying_]
+            design = self.features_.transform(rows)
+            logits = np.asarray((design @ weights[:, :-1].T).T) + weights[:, -1:]
+            result[start : start + PREDICT_ROWS] = softmax_classes(logits)[0].T
+        result /= result.sum(axis=1, keepdims=True)
+        return result
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def _amount(name: str, value: Any) -> float | None:
+    """A penalty's weight; None where it is to be chosen."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be 'auto' or a number from 0; got {value!r}")
+    return float(value)
+
+
+def _check_sample_weight(sample_weight: Any, X: Any) -> Array:
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (X.shape[0],):
+        raise ValueError(
+            f"sample_weight must have one entry per row ({X.shape[0]}), got shape "
+            f"{weight.shape}"
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    return weight

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from shoal.mixture.objective import Fit, MixtureProblem, Penalties
+from shoal.mixture.objective import MixtureProblem, Penalties
+from shoal.mixture.optimizer import Fit
 from shoal.mixture.starts import climb, joint_table
 from shoal.probability import normalize_rows
 

@@ -1,6 +1,6 @@
-"""The likelihood of the domains through k classes, its gradient, and its optimiser.
+"""The likelihood of the domains through k classes, and its gradient.
 
-The model is q(d|x) = sum_y g_y(x) T[y, d] with g = softmax(W z(x)) and T row-stochastic.
+The model is q(d|x) = sum_y g_y(x) T[y, d], g = softmax(W z(x)), T row-stochastic.
 With row weights w_i (summing to q(d) within each domain) the objective is::
 
     J(W, T) = - sum_i w_i log sum_y g_y(x_i) T[y, d_i]      domain cross-entropy
@@ -15,16 +15,13 @@ in blocks that stay in cache and never mix domains: sums over classes are then
 contiguous, and T enters as one column per block.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 
-from shoal.probability import normalize_rows
-
-__all__ = ["Fit", "MixtureProblem", "Penalties", "optimize"]
+__all__ = ["Block", "MixtureProblem", "Penalties", "make_blocks", "softmax_classes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +41,7 @@ class Penalties:
     dirichlet: float = 0.0  # - dirichlet * mean log T: keeps T off the boundary
     volume: float = 0.0  # volume / 2 * log det(T T'): the smallest simplex that fits
 
-    def on_T(self, T: Array) -> tuple[float, Array]:
+    def of_domains(self, T: Array) -> tuple[float, Array]:
         """Value and gradient (in T) of the terms on T alone."""
         value, gradient = 0.0, np.zeros_like(T)
         if self.dirichlet:
@@ -55,18 +52,6 @@ class Penalties:
             value += self.volume / 2 * float(np.linalg.slogdet(gram)[1])
             gradient += self.volume * np.linalg.solve(gram, T)
         return value, gradient
-
-
-@dataclass
-class Fit:
-    """One solution: parameters, objective and how it was reached."""
-
-    weights: Array  # (k, p + 1), the last column is the intercept
-    domain_given_class: Array  # (k, r)
-    objective: float
-    n_iter: int = 0
-    converged: bool = True
-    history: list[float] = field(default_factory=list)
 
 
 class MixtureProblem:
@@ -162,69 +147,13 @@ class MixtureProblem:
         return result
 
     def log_likelihood(self, weights: Array, domain_given_class: Array) -> Array:
-        """log q(d_i|x_i) of every row."""
+        """Log q(d_i|x_i) of every row."""
         each = np.empty(self.n_rows)
         for block in self.blocks:
             g = softmax_classes(self.logits(weights, block.rows))[0]
             density = (g * block.columns(domain_given_class)).sum(axis=0)
             each[block.rows] = np.log(np.maximum(density, FLOOR))
         return each
-
-
-def optimize(
-    problem: MixtureProblem,
-    weights: Array,
-    domain_given_class: Array,
-    penalties: Penalties,
-    *,
-    max_iter: int,
-    frozen: bool = False,
-    tol: float = 1e-9,
-) -> Fit:
-    """Minimise J by L-BFGS over W alone (``frozen``) or over W and log T jointly."""
-    n_classes, n_columns = weights.shape
-    start_T = normalize_rows(np.maximum(domain_given_class, FLOOR))
-    log_T = np.log(start_T)
-    size = weights.size
-    history: list[float] = []
-
-    def function(parameters: Array) -> tuple[float, Array]:
-        current = parameters[:size].reshape(n_classes, n_columns)
-        T = start_T if frozen else softmax_rows(parameters[size:].reshape(log_T.shape))
-        value, gradient, mass = problem.value_and_gradient(current, T, penalties)
-        if frozen:
-            return value, gradient.ravel()
-        value_T, gradient_T = penalties.on_T(T)
-        value += value_T
-        # chain rule through the softmax; the likelihood's own slope in T is -mass / T
-        pull = T * gradient_T - mass
-        slope = pull - T * pull.sum(axis=1, keepdims=True)
-        return value, np.concatenate([gradient.ravel(), slope.ravel()])
-
-    start = weights.ravel() if frozen else np.r_[weights.ravel(), log_T.ravel()]
-    found = minimize(
-        function,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        callback=lambda intermediate_result: history.append(intermediate_result.fun),
-        options={"maxiter": max_iter, "ftol": tol, "gtol": 1e-7, "maxcor": 20},
-    )
-    T = start_T if frozen else softmax_rows(found.x[size:].reshape(log_T.shape))
-    return Fit(
-        weights=found.x[:size].reshape(n_classes, n_columns),
-        domain_given_class=T,
-        objective=float(found.fun),
-        n_iter=int(found.nit),
-        converged=bool(found.status == 0),
-        history=history,
-    )
-
-
-def softmax_rows(values: Array) -> Array:
-    """Softmax of each row."""
-    shifted = np.exp(values - values.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def canonical_rows(Z: Any, codes: Array) -> Array:
 
 
 def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> Array:
-    """At most ``max_rows`` row numbers, spread over the domains as evenly as they allow.
+    """At most ``max_rows`` row numbers, spread as evenly over domains as they allow.
 
     ``codes`` is sorted. A small domain gives all its rows and leaves its unused share
     to the larger ones.

@@ -15,7 +15,8 @@ from scipy import sparse
 
 from shoal.mixture.features import FeatureMap
 from shoal.mixture.moves import improve_by_moves
-from shoal.mixture.objective import Fit, MixtureProblem, Penalties, optimize
+from shoal.mixture.objective import MixtureProblem, Penalties
+from shoal.mixture.optimizer import Fit, optimize, optimize_by_em
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import best_starts, climb, cluster_rows, find_starts
 from shoal.mixture.training import TrainingRows
@@ -50,6 +51,7 @@ class Options:
     dirichlet: float = 0.0
     volume: float = 0.0
     moves: bool = True
+    solver: str = "lbfgs"
     n_random: int = 1
     n_starts: int = 3
     n_folds: int = 3
@@ -156,9 +158,7 @@ def held_out(
     ]
 
     def run(train: Array, test: Array, penalty: Penalties) -> Array:
-        fit = climb(
-            problem.take(train), domain_given_class, penalty, n_joint=n_joint
-        )
+        fit = climb(problem.take(train), domain_given_class, penalty, n_joint=n_joint)
         rest = problem.take(test)
         return rest.log_likelihood(fit.weights, fit.domain_given_class)
 
@@ -262,7 +262,11 @@ def _feature_map(
     sample: TrainingRows, scale: str, expansion: str, seed: int
 ) -> FeatureMap:
     features = FeatureMap(
-        scale, expansion, n_components=_n_bumps(sample) or 60, random_state=seed
+        scale,
+        expansion,
+        n_components=_n_bumps(sample) or 60,
+        discriminator=sample.discriminator,
+        random_state=seed,
     )
     return features.fit(sample.X, sample.row_weight)
 
@@ -353,7 +357,8 @@ def _most_confident(grid: list[Penalties], scores: list[HeldOut]) -> Penalties:
 def _polish(
     problem: MixtureProblem, fit: Fit, penalties: Penalties, options: Options
 ) -> Fit:
-    final = optimize(
+    solve = optimize if options.solver == "lbfgs" else optimize_by_em
+    final = solve(
         problem,
         fit.weights,
         fit.domain_given_class,

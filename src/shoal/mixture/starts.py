@@ -12,7 +12,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 
-from shoal.mixture.objective import Fit, MixtureProblem, Penalties, optimize
+from shoal.mixture.objective import MixtureProblem, Penalties
+from shoal.mixture.optimizer import Fit, optimize
 from shoal.mixture.rows import fold_of_rows, stratified_sample
 from shoal.probability import normalize_rows
 from shoal.stages.factorize.anchors import (
@@ -20,6 +21,7 @@ from shoal.stages.factorize.anchors import (
     successive_nonnegative_projection,
     successive_projection,
 )
+from shoal.stages.factorize.em import em_step
 
 __all__ = [
     "Start",
@@ -39,6 +41,8 @@ CLUSTERING_ROWS = 10_000
 SCREENING_ROWS = 8_000
 # Clusters with less than this share of the mean cluster's mass are mostly noise.
 SOLID = 0.3
+EM_ITERATIONS = 200
+EM_FROZEN = 20
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Ar
 def logit_discriminator(
     problem: MixtureProblem, rng: np.random.Generator, n_folds: int = 3
 ) -> Array:
-    """Out-of-fold q(d|x) of a multinomial logit: the mixture with one class a domain."""
+    """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
     folds = fold_of_rows(problem.codes, n_folds, rng)
     identity = np.eye(problem.n_domains)
     result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
@@ -174,8 +178,7 @@ def best_starts(
         order = np.argsort([fit.objective for fit in short], kind="stable")
         starts = [starts[index] for index in order[:n_keep]]
     fits = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(climb)(problem, start.domain_given_class, penalties)
-        for start in starts
+        delayed(climb)(problem, start.domain_given_class, penalties) for start in starts
     )
     return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
 
@@ -192,18 +195,18 @@ def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
     return [
         ("spa", raw),
         ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
-        ("em", _em(table[solid], raw)),
+        ("em", refine_by_em(table[solid], raw)),
     ]
 
 
-def _em(table: Array, T: Array, n_iter: int = 200) -> Array:
-    T = normalize_rows(np.maximum(T, 1e-3))
-    mass = table.sum(axis=1)
-    R = np.full((len(table), len(T)), 1 / len(T))
-    for it in range(n_iter):
-        ratio = table / np.maximum(R @ T, 1e-300)
-        newR = R * (ratio @ T.T) / mass[:, None]
-        if it >= 20:
-            T = normalize_rows(T * (R.T @ ratio))
-        R = newR
+def refine_by_em(table: Array, domain_given_class: Array) -> Array:
+    """T after EM on the joint table, held still for the first iterations."""
+    joint = table.T / table.sum()
+    T = normalize_rows(np.maximum(domain_given_class, START_FLOOR / joint.shape[0]))
+    class_and_cluster = np.tile(joint.sum(axis=0) / len(T), (len(T), 1))
+    for iteration in range(EM_ITERATIONS):
+        pull_domain, pull_cluster, _ = em_step(joint, T, class_and_cluster)
+        class_and_cluster = class_and_cluster * pull_cluster
+        if iteration >= EM_FROZEN:
+            T = normalize_rows(T * pull_domain)
     return T

@@ -27,14 +27,17 @@ class TrainingRows:
     sample_weight : ndarray of shape (n,) or None
     domain_weight : ndarray of shape (n_domains,)
         q(d).
+    discriminator : fitted Discriminator or None
+        For the expansion of that name.
     log_domain_given_x : ndarray of shape (n, n_domains) or None
-        Out-of-fold discriminator output, for the expansion of that name.
+        Its out-of-fold output for these rows.
     """
 
     X: Any
     codes: Array
     sample_weight: Array | None
     domain_weight: Array
+    discriminator: Any = None
     log_domain_given_x: Array | None = None
 
     @property
@@ -59,6 +62,7 @@ class TrainingRows:
             self.codes[rows],
             None if self.sample_weight is None else self.sample_weight[rows],
             self.domain_weight,
+            self.discriminator,
             None if self.log_domain_given_x is None else self.log_domain_given_x[rows],
         )
 
