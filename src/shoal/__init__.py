@@ -5,4 +5,10 @@ together. See :class:`shoal.DomainMixture`, :class:`shoal.DDFA` and
 :class:`shoal.DiscreteMixture`.
 """
 
+from shoal.ddfa import DDFA
+from shoal.discrete import DiscreteMixture
+from shoal.mixture import DomainMixture
+
 __version__ = "0.1.0"
+
+__all__ = ["DDFA", "DiscreteMixture", "DomainMixture", "__version__"]
