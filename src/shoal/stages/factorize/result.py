@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 # Among clusters this close to the purest, the one with most mass is the anchor: a
 # cluster of three rows is easily pure.
-PURITY_MARGIN = 0.01
+PURITY_MARGIN = 0.001
 
 
 class Solution(NamedTuple):
