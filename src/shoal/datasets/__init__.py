@@ -1,1 +1,30 @@
-"""Data sets that ship with the package, are read from a file, or are generated."""
+"""Data sets that ship with the package, are read from a file, or are generated.
+
+Every loader returns a bunch with ``X``, ``domains``, ``labels`` (true classes, for
+scoring only), ``feature_names``, ``description`` and ``licence``. Files that do not
+ship with the package are given by ``path`` or lie in the folder that the environment
+variable ``SHOAL_DATA_DIR`` names; ``scripts/data`` has the commands that put them there.
+"""
+
+from shoal.datasets.generated import make_latent_shift
+from shoal.datasets.idx import load_fashion_mnist, load_mnist
+from shoal.datasets.organic import (
+    load_activities,
+    load_asteroids,
+    load_hawks,
+    load_thyroid,
+)
+from shoal.datasets.penguins import load_penguins
+from shoal.datasets.rodents import load_portal_rodents
+
+__all__ = [
+    "load_activities",
+    "load_asteroids",
+    "load_fashion_mnist",
+    "load_hawks",
+    "load_mnist",
+    "load_penguins",
+    "load_portal_rodents",
+    "load_thyroid",
+    "make_latent_shift",
+]

