@@ -73,6 +73,7 @@ def test_integers_become_floats():
     ("table", "message"),
     [
         ([0.5, 0.5], r"table must be a 2-D array of probabilities, got shape \(2,\)"),
+        (np.ones((0, 3)), r"table is empty, got shape \(0, 3\)"),
         ([[0.5, 0.5], [np.nan, 1]], r"table has NaN or infinite values \(first in row"),
         ([[0.5, 0.5], [np.inf, 1]], r"first in row 1"),
         ([[1, 0], [1.5, -0.5]], r"table has negative values \(row 1: -0.5\)"),

@@ -66,8 +66,8 @@ def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Arr
     Raises
     ------
     ValueError
-        If the matrix is not 2-D, has NaN or negative entries, or rows that do not
-        sum to 1 within ``atol``. The message names the first offending row.
+        If the matrix is not 2-D, is empty, has NaN or negative entries, or rows that do
+        not sum to 1 within ``atol``. The message names the first offending row.
     """
     array = np.asarray(matrix)
     if not np.issubdtype(array.dtype, np.floating):
@@ -75,6 +75,8 @@ def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Arr
     if array.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array of probabilities, got shape "
                          f"{array.shape}")  # fmt: skip
+    if not array.size:
+        raise ValueError(f"{name} is empty, got shape {array.shape}")
     if not np.isfinite(array).all():
         row = int(np.argmin(np.isfinite(array).all(axis=1)))
         raise ValueError(f"{name} has NaN or infinite values (first in row {row})")
