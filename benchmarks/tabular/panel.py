@@ -1,0 +1,106 @@
+"""Run the tabular panel and write its records and table.
+
+    SHOAL_DATA_DIR=... python benchmarks/tabular/panel.py --seeds 5
+
+Records already in results/tabular/panel.jsonl are not run again; delete a line to
+repeat it. One process, one thread: run with OMP_NUM_THREADS=1.
+"""
+
+import argparse
+import json
+import platform
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+
+import shoal
+from shoal.benchmark.panel import METHODS, PROBLEMS, run_method
+
+FOLDER = Path(__file__).parents[2] / "results" / "tabular"
+
+
+def main() -> None:
+    """Run what is missing, then write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--records", type=Path, default=FOLDER / "panel.jsonl")
+    args = parser.parse_args()
+    args.records.parent.mkdir(parents=True, exist_ok=True)
+    records = read(args.records)
+    done = {(r["problem"], r["method"], r["seed"]) for r in records}
+    for seed in range(args.seeds):
+        for name in args.problems:
+            missing = [m for m in args.methods if (name, m, seed) not in done]
+            if not missing:
+                continue
+            problem = PROBLEMS[name](seed)
+            for method in missing:
+                record = {"problem": name, "method": method, "seed": seed}
+                record |= run_method(method, problem, seed) | versions()
+                records.append(record)
+                with args.records.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                shown = f"{record['accuracy']:.4f}  {record['seconds']:.1f} s"
+                print(f"{name:16} {method:22} seed {seed}: {shown}", flush=True)
+    table = args.records.with_suffix(".md")
+    table.write_text(markdown(records))
+
+
+def read(path: Path) -> list[dict]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def versions() -> dict[str, str]:
+    return {
+        "shoal": shoal.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def markdown(records: list[dict]) -> str:
+    """Accuracy as mean ± standard deviation over seeds, prevalence error below it."""
+    cells = defaultdict(list)
+    for record in records:
+        cells[record["problem"], record["method"]].append(record)
+    methods = [m for m in METHODS if any(key[1] == m for key in cells)]
+    lines = [
+        "Accuracy on held-out rows (penguins: on the fitted rows), mean ± standard",
+        "deviation over seeds, then the mean absolute error of the prevalences.",
+        "",
+        f"| problem (seeds) | {' | '.join(methods)} |",
+        "|---" * (len(methods) + 1) + "|",
+    ]
+    for problem in PROBLEMS:
+        row = []
+        seeds = 0
+        for method in methods:
+            got = cells.get((problem, method), [])
+            seeds = max(seeds, len(got))
+            row.append(cell(got))
+        lines.append(f"| {problem} ({seeds}) | {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(records: list[dict]) -> str:
+    if not records:
+        return "not run"
+    accuracy = [r["accuracy"] for r in records]
+    text = f"{np.mean(accuracy):.3f} ± {np.std(accuracy):.3f}"
+    errors = [
+        r["prevalence_error"] for r in records if r["prevalence_error"] is not None
+    ]
+    return text + (f" / {np.mean(errors):.4f}" if errors else "")
+
+
+if __name__ == "__main__":
+    main()
