@@ -3,7 +3,7 @@
 Every loader returns a bunch with ``X``, ``domains``, ``labels`` (true classes, for
 scoring only), ``feature_names``, ``description`` and ``licence``. Files that do not
 ship with the package are given by ``path`` or lie in the folder that the environment
-variable ``SHOAL_DATA_DIR`` names; ``scripts/data`` has the commands that put them there.
+variable ``SHOAL_DATA_DIR`` names; the commands in ``scripts/data`` put them there.
 """
 
 from shoal.datasets.generated import make_latent_shift

@@ -157,8 +157,8 @@ def load_mnist(
         "IDX files in SHOAL_DATA_DIR/mnist",
         label_names=tuple("0123456789"),
         description=MNIST_DESCRIPTION,
-        licence="as the official set of LeCun, Cortes and Burges; no licence text comes "
-        "with the files",
+        licence="as the official set of LeCun, Cortes and Burges; the files come "
+        "without a licence text",
     )
 
 
