@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from shoal.discrete import DiscreteMixture
+from shoal import DiscreteMixture
 from shoal.exceptions import (
     DomainMissingError,
     IdentifiabilityWarning,
@@ -23,6 +23,7 @@ from shoal.exceptions import (
 )
 from shoal.metrics import matched_accuracy
 from shoal.probability import condition_number, match_rows
+from shoal.stages.factorize import Factorizer
 
 ISLANDS = ["Biscoe", "Dream", "Torgersen", "Anvers", "Booth", "Cobalescou"]
 
@@ -81,6 +82,17 @@ def test_both_factors_are_recovered(factorizer, n_classes, n_domains, seed):
     assert_allclose(model.word_given_class_[order], words, atol=1e-6)
     assert_allclose(model.prevalence_[:, order], prevalence, atol=1e-6)
     assert_array_equal(np.sort(model.factorization_.anchors[order]), range(n_classes))
+
+
+def test_a_factorizer_may_bring_its_options(problem):
+    given = Factorizer(method="em", options={"max_iter": 1, "tol": 0})
+    model = fit_counts(problem[2], factorizer=given)
+    assert model.factorization_.n_iter == 1
+    assert given.n_classes == 2  # untouched
+    assert not hasattr(given, "factorization_")
+    by_name = fit_counts(problem[2], factorizer="spa")
+    by_object = fit_counts(problem[2], factorizer=Factorizer(method="spa"))
+    assert_array_equal(by_object.prevalence_, by_name.prevalence_)
 
 
 def test_factors_are_distributions_in_canonical_order(fitted):
@@ -366,9 +378,7 @@ def test_novelty_is_surprise_per_word(fitted, problem):
     share = fitted.class_weight_ @ fitted.word_given_class_
     got = fitted._novelty(np.arange(12)[:, None])
     assert_allclose(got, -np.log(share))
-    with pytest.warns(UnseenWordWarning):
-        unseen = fitted._novelty(np.array([[50]]))
-    assert_allclose(unseen, -np.log(0.5 / 6000))
+    assert_allclose(fitted._novelty(np.array([[50]])), -np.log(0.5 / 6000))
     model = fit_counts(problem[2])
     bags = np.array([[4.0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3], [0.0] * 12])
     expected = -(bags[0] @ np.log(share)) / 8
@@ -390,6 +400,12 @@ def test_words_that_tell_nothing_are_a_warning():
     with pytest.warns(IdentifiabilityWarning, match="domains do not differ"):
         model = DiscreteMixture(random_state=0).fit(X, X[:, 0] % 2)
     assert model.n_classes_ == 2
+
+
+def test_a_single_word_is_a_warning():
+    with pytest.warns(IdentifiabilityWarning):
+        model = DiscreteMixture(random_state=0).fit([["a"]] * 6, [0, 0, 0, 1, 1, 1])
+    assert_array_equal(model.word_given_class_, [[1], [1]])
 
 
 def test_more_classes_than_domains_only_on_demand(problem):
@@ -657,7 +673,7 @@ def test_bad_number_of_classes(n_classes, input):
             "n_clusters must be None or a whole number",
         ),
         ({"n_clusters": 4.0}, "got 4.0"),
-        ({"factorizer": "magic"}, "must be one of ['em', "),
+        ({"factorizer": "magic"}, "factorizer must be one of ['em', "),
         ({"n_classes": 4}, "n_classes=4 cannot be told apart with 3 domains"),
         ({"domain_weight": "even"}, "domain_weight must be 'equal', 'size' or a mapp"),
         ({"domain_weight": {0: 1.0}}, "domain_weight has no entry for domain 1"),

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from shoal.discrete import DiscreteMixture
+from shoal import DiscreteMixture
 from shoal.metrics import matched_accuracy
 from shoal.probability import match_rows
 

@@ -6,19 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import UnseenWordWarning
-from shoal.probability import (
-    TINY,
-    mean_log_likelihood,
-    normalize_rows,
-)
-from shoal.stages.factorize import factorize
+from shoal.probability import TINY, mean_log_likelihood, normalize_rows
+from shoal.stages.factorize import Factorizer
+from shoal.stages.factorize.estimator import METHODS
 from shoal.validation import (
     check_n_classes,
     check_X,
@@ -73,8 +70,9 @@ class DiscreteMixture(LatentShiftEstimator):
         by k-means. Columns are not rescaled.
     n_clusters : int, default=None
         Number of words that k-means makes of the rows; None for three per class.
-    factorizer : str, default="em"
-        Method of :func:`shoal.stages.factorize.factorize`.
+    factorizer : {"em", "spa", "snpa", "volume", "nmf"} or Factorizer, default="em"
+        How the table is split, see :func:`shoal.stages.factorize.factorize`. Of an
+        object, its method and options count; it is cloned.
     domain_weight : {"equal", "size"} or mapping, default="equal"
         Share q(d) of each domain in the mixing distribution; ``"size"`` counts words.
     check_identifiable : bool, default=True
@@ -136,7 +134,7 @@ class DiscreteMixture(LatentShiftEstimator):
     Three shops sell fruit out of two kinds of baskets, in different proportions. One
     kind holds apples and figs, the other limes and figs:
 
-    >>> from shoal.discrete import DiscreteMixture
+    >>> from shoal import DiscreteMixture
     >>> sales = {"north": [81, 6, 13], "south": [18, 48, 34], "west": [45, 30, 25]}
     >>> fruit = ["apple", "lime", "fig"]
     >>> domains = [shop for shop in sales for _ in range(100)]
@@ -160,12 +158,12 @@ class DiscreteMixture(LatentShiftEstimator):
 
     def __init__(
         self,
-        n_classes: int | None = None,
+        n_classes: Any = None,
         *,
         input: str = "rows",
         representation: Any = None,
-        n_clusters: int | None = None,
-        factorizer: str = "em",
+        n_clusters: Any = None,
+        factorizer: Any = "em",
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
         random_state: Any = None,
@@ -229,35 +227,33 @@ class DiscreteMixture(LatentShiftEstimator):
             self.vocabulary_ = indices if column_names is None else column_names
             return X
         if self._clusters_rows():
-            self.discretizer_ = self._make_discretizer(X, n_domains, rng).fit(X)
-            words = self.discretizer_.predict(X)
+            n_classes = n_domains if self.n_classes is None else self.n_classes
+            self.discretizer_ = words_by_clustering(
+                self.representation,
+                self.n_clusters or min(CLUSTERS_PER_CLASS * n_classes, len(X)),
+                n_dimensions=min(n_domains, *X.shape),
+                random_state=rng,
+            )
+            words = self.discretizer_.fit(X).predict(X)
             self.vocabulary_ = np.arange(self.discretizer_[-1].n_clusters_)
         else:
             words, self.vocabulary_ = find_words(X, column_names)
         return single_word_bags(words, len(self.vocabulary_))
 
-    def _make_discretizer(self, X: Array, n_domains: int, rng: Any) -> Pipeline:
-        n_classes = n_domains if self.n_classes is None else self.n_classes
-        return words_by_clustering(
-            self.representation,
-            self.n_clusters or min(CLUSTERS_PER_CLASS * n_classes, len(X)),
-            n_dimensions=min(n_domains, *X.shape),
-            random_state=rng,
-        )
-
     def _factorize(self, counts: Array, names: Array, rng: Any) -> None:
         """Both factors of the table, classes in canonical order."""
         self.word_count_ = counts.sum(axis=0)
         weight = resolve_domain_weight(self.domain_weight, names, counts.sum(axis=1))
-        self.factorization_ = factorize(
-            normalize_rows(counts),
-            self._resolve_n_classes(counts, rng),
-            method=self.factorizer,
+        given = self.factorizer
+        solver = Factorizer(method=given) if isinstance(given, str) else clone(given)
+        solver.set_params(
+            n_classes=self._resolve_n_classes(counts, rng),
             domain_weight=weight,
             allow_fewer=True,  # words, where the number of classes was chosen
             check_identifiable=self.check_identifiable,
             random_state=_draw_seed(rng),
         )
+        self.factorization_ = solver.fit(normalize_rows(counts)).factorization_
         self._store(self.factorization_.class_given_domain, names, weight)
         self.word_given_class_ = self.factorization_.cluster_given_class
 
@@ -324,7 +320,7 @@ class DiscreteMixture(LatentShiftEstimator):
         table[self.word_count_ == 0] = 0
         return np.vstack([table, np.zeros(self.n_classes_)])
 
-    def _read_bags(self, X: Any) -> Any:
+    def _read_bags(self, X: Any, *, warn: bool = True) -> Any:
         """Bags of any rows; words outside the vocabulary get one more column."""
         if self.input == "counts":
             bags = X
@@ -334,7 +330,8 @@ class DiscreteMixture(LatentShiftEstimator):
             column_names = getattr(self, "feature_names_in_", None)
             words = look_up_words(X, self.vocabulary_, column_names)
             bags = single_word_bags(words, len(self.vocabulary_) + 1)
-        self._warn_unseen(np.ravel(bags.sum(axis=0)))
+        if warn:
+            self._warn_unseen(np.ravel(bags.sum(axis=0)))
         return bags
 
     def _warn_unseen(self, occurrences: Array) -> None:
@@ -357,7 +354,7 @@ class DiscreteMixture(LatentShiftEstimator):
             points = self.discretizer_[:-1].transform(X)
             centers = self.discretizer_[-1].cluster_centers_
             return np.asarray(pairwise_distances_argmin_min(points, centers)[1])
-        bags = self._read_bags(X)
+        bags = self._read_bags(X, warn=False)  # being new is the question here
         share = np.append(self.class_weight_ @ self.word_given_class_, 0)
         surprise = -np.log(np.maximum(share, 0.5 / self.word_count_.sum()))
         size = np.ravel(bags.sum(axis=1))
@@ -397,13 +394,21 @@ class DiscreteMixture(LatentShiftEstimator):
                 "representation and n_clusters make words of rows: they need "
                 "input='rows', got input='counts'"
             )
-        least = self.n_classes if isinstance(self.n_classes, int) else 1
-        if self.n_clusters is not None and (
-            not is_whole(self.n_clusters) or self.n_clusters < least
+        named = not isinstance(self.factorizer, Factorizer)
+        if named and self.factorizer not in METHODS:
+            raise ValueError(
+                f"factorizer must be one of {list(METHODS)} or a Factorizer, got "
+                f"{self.factorizer!r}"
+            )
+        n_clusters, n_classes = self.n_clusters, self.n_classes
+        if n_clusters is not None and (
+            not is_whole(n_clusters)
+            or n_clusters < 1
+            or (is_whole(n_classes) and n_clusters < n_classes)
         ):
             raise ValueError(
-                "n_clusters must be None or a whole number from n_classes="
-                f"{self.n_classes}; got {self.n_clusters!r}"
+                "n_clusters must be None or a whole number, and not below n_classes="
+                f"{n_classes}; got {n_clusters!r}"
             )
 
     def __sklearn_tags__(self) -> Any:
