@@ -1,0 +1,93 @@
+"""Scaling and expansions of features."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from shoal.mixture.features import FeatureMap
+
+
+@pytest.fixture
+def rows(seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(500, 3)) * [1.0, 10.0, 100.0] + [5.0, 0.0, -3.0]
+
+
+def test_column_scale_gives_unit_spread(rows):
+    Z = FeatureMap("column").fit(rows, np.ones(500)).transform(rows)
+    assert_allclose(Z.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(Z.std(axis=0), 1)
+
+
+def test_global_scale_keeps_ratios_of_spreads(rows):
+    Z = FeatureMap("global").fit(rows, np.ones(500)).transform(rows)
+    assert_allclose((Z.std(axis=0) ** 2).mean(), 1)
+    assert_allclose(Z.std(axis=0) / Z.std(axis=0)[0], rows.std(0) / rows.std(0)[0])
+
+
+def test_weights_count_as_copies(rows):
+    copies = np.arange(500) % 3 + 1
+    weighted = FeatureMap("column").fit(rows, copies.astype(float))
+    repeated = np.repeat(rows, copies, axis=0)
+    plain = FeatureMap("column").fit(repeated, np.ones(len(repeated)))
+    assert_allclose(weighted.centre_, plain.centre_)
+    assert_allclose(weighted.spread_, plain.spread_)
+
+
+def test_one_wild_cell_does_not_flatten_its_column(rows):
+    calm = FeatureMap("column").fit(rows, np.ones(500)).spread_
+    rows[7, 1] = 1e12
+    wild = FeatureMap("column").fit(rows, np.ones(500))
+    assert wild.spread_[1] < 3 * calm[1]
+    assert np.abs(wild.transform(rows)).max() < 40
+
+
+@pytest.mark.parametrize(
+    ("expansion", "n_columns"), [("linear", 3), ("quadratic", 9), ("rbf", 23)]
+)
+def test_expansions_keep_the_columns_first(rows, expansion, n_columns):
+    features = FeatureMap("column", expansion, n_components=20).fit(rows, np.ones(500))
+    Z = features.transform(rows)
+    assert Z.shape == (500, n_columns)
+    assert_allclose(Z[:, :3], FeatureMap().fit(rows, np.ones(500)).transform(rows))
+    assert_allclose(features.transform(rows[3:4])[0], Z[3], atol=1e-12)
+
+
+def test_bumps_are_gaussians_at_the_centres(rows):
+    features = FeatureMap("column", "rbf", n_components=5).fit(rows, np.ones(500))
+    Z = features.transform(rows[:4])
+    for i in range(4):
+        for j in range(5):
+            square = ((Z[i, :3] - features.centres_[j]) ** 2).sum()
+            expected = np.exp(-square / (2 * features.width_**2))
+            assert_allclose(Z[i, 3 + j], expected, atol=1e-9)
+
+
+def test_quadratic_has_every_product_once():
+    X = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 5.0], [2.0, 2.0]])
+    features = FeatureMap("column", "quadratic").fit(X, np.ones(4))
+    Z = features.transform(X)
+    assert_allclose(Z[:, 2:], np.c_[Z[:, 0] ** 2, Z[:, 0] * Z[:, 1], Z[:, 1] ** 2])
+
+
+def test_sparse_stays_sparse_and_uncentred(rows):
+    thin = sparse.csr_array(np.where(rows > 5, rows, 0))
+    Z = FeatureMap("column").fit(thin, np.ones(500)).transform(thin)
+    assert sparse.issparse(Z)
+    assert Z.nnz == thin.nnz
+
+
+def test_sparse_has_no_expansion(rows):
+    thin = sparse.csr_array(rows)
+    features = FeatureMap("column", "quadratic").fit(thin, np.ones(500))
+    with pytest.raises(ValueError, match="expansion='quadratic' needs dense X"):
+        features.transform(thin)
+
+
+def test_float32_in_float32_out(rows):
+    features = FeatureMap("column", "rbf", n_components=9)
+    Z = features.fit(rows.astype(np.float32), np.ones(500)).transform(
+        rows.astype(np.float32)
+    )
+    assert Z.dtype == np.float32
