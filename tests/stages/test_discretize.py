@@ -28,6 +28,11 @@ from shoal.stages.discretize import (
     find_point_masses,
     kmeans,
 )
+from shoal.testing import (
+    check_table_estimator,
+    make_table_problem,
+    parametrize_with_table_checks,
+)
 
 ENGINES = ["sklearn", "faiss"]
 
@@ -485,3 +490,24 @@ class TestEveryDiscretizer:
         fitted = clone(model).fit(self.points)
         with pytest.raises(ValueError, match="X has 1 features"):
             fitted.predict([[1.0]])
+
+
+# ---- the battery of table checks --------------------------------------------------
+
+POINTS = make_table_problem(3, stochastic=False)
+BATTERY = [
+    KMeansDiscretizer(4, random_state=0),
+    KMeansDiscretizer(4, engine="faiss", random_state=0),
+    PointMassDiscretizer(0.05),
+    GivenClusters(lambda points: points.argmax(axis=1)),
+]
+
+
+@parametrize_with_table_checks(BATTERY, problem=POINTS)
+def test_table_contract(estimator, check):
+    check(estimator)
+
+
+def test_how_many_checks_ran():
+    for estimator in BATTERY:
+        assert len(check_table_estimator(estimator, problem=POINTS)) == 13
