@@ -77,6 +77,8 @@ def load_portal_rodents(
     """
     if domains not in DOMAINS:
         raise ValueError(f"domains must be 'plot' or 'year'; got {domains!r}")
+    if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
+        raise ValueError(f"max_rows must be a positive int or None; got {max_rows!r}")
     found = find_file((FILE,), path, what="load_portal_rodents", how=HOW)
     table = read_table(found, ("species", "plot", "yr", "hfl", "wgt"))
     foot, weight = to_numbers(table["hfl"]), to_numbers(table["wgt"])
@@ -120,8 +122,6 @@ def _subsample(
     rows: Array, max_rows: int | None, random_state: Any
 ) -> tuple[Array, str]:
     """At most ``max_rows`` of the rows, in their order, and a sentence about it."""
-    if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
-        raise ValueError(f"max_rows must be a positive int or None; got {max_rows!r}")
     if max_rows is None or max_rows >= len(rows):
         return rows, f"All {len(rows)} rows."
     drawn = check_random_state(random_state).permutation(rows)[:max_rows]
