@@ -196,6 +196,37 @@ def test_maximum_likelihood_beats_its_own_start(seed):
     assert np.mean(gain) < -0.05
 
 
+def test_denoising_helps_where_domains_outnumber_classes(seed):
+    gain = []
+    for run in range(10):
+        rng = np.random.default_rng([seed, run])
+        prevalence, clusters = anchored_problem(rng, 4, 40, 30)
+        table = sample_table(rng, prevalence, clusters, 300)
+        plain, denoised = (
+            prevalence_error(
+                prevalence, factorize(table, 4, method="spa", denoise=choice)
+            )
+            for choice in (False, True)
+        )
+        gain.append(np.log(denoised / plain))
+    assert np.mean(gain) < -0.05
+
+
+@pytest.mark.parametrize("method", ["spa", "snpa"])
+def test_clusters_too_small_to_trust_are_no_anchors(method, seed):
+    rng = np.random.default_rng(seed)
+    prevalence, clusters = anchored_problem(rng, 3, 5, 8)
+    stray = np.zeros((5, 1))
+    stray[0] = 1e-4  # a handful of rows, all of one domain: the most extreme of all
+    table = normalize_rows(np.c_[prevalence @ clusters, stray])
+    misled = factorize(table, 3, method=method)
+    careful = factorize(table, 3, method=method, min_share=0.01)
+    assert prevalence_error(prevalence, misled) > 0.01
+    assert prevalence_error(prevalence, careful) < 1e-3
+    # Fewer trusted clusters than classes: the heaviest stand in.
+    assert factorize(table, 3, method=method, min_share=100).n_classes == 3
+
+
 # ---- invariances ------------------------------------------------------------------
 
 
@@ -352,6 +383,8 @@ TABLE = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
         ({"init": "magic"}, "init must be one of"),
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"method": "nmf", "n_init": 0}, "n_init must be a whole number from 1"),
+        ({"max_iter": 0}, "max_iter must be a whole number from 1"),
+        ({"method": "volume", "outside": 1}, r"outside must be in \[0, 1\); got 1"),
     ],
 )
 def test_bad_input_is_named(change, message):

@@ -25,6 +25,7 @@ from shoal.stages.factorize.result import Solution
 
 __all__ = [
     "affine_subspace",
+    "denoise",
     "factors_from_corners",
     "snpa",
     "spa",
@@ -149,11 +150,11 @@ def factors_from_corners(table: Array, corners: Array, weight: Array) -> Solutio
 
 
 def candidate_rows(
-    table: Array, n_classes: int, weight: Array, denoised: bool, min_share: float
+    table: Array, n_classes: int, weight: Array, smooth: bool, min_share: float
 ) -> Array:
     """Rows of q(d|c) among which corners may be picked."""
     rows, mass = domain_given_cluster(table, weight)
-    if denoised:
+    if smooth:
         rows = denoise(rows, n_classes, mass)
     enough = mass >= min_share * mass.mean()
     if enough.sum() < n_classes:
@@ -180,7 +181,7 @@ def spa(
     n_classes: int,
     weight: Array,
     *,
-    denoised: bool = True,
+    denoise: bool = True,
     min_share: float = 0.0,
 ) -> Solution:
     """Factorize by anchors that successive projection picks.
@@ -192,7 +193,7 @@ def spa(
     n_classes : int
     weight : ndarray of shape (n_domains,)
         q(d).
-    denoised : bool, default=True
+    denoise : bool, default=True
         Move the rows of q(d|c) to their best (k-1)-dimensional subspace first. Changes
         nothing on an exact table.
     min_share : float, default=0.0
@@ -200,7 +201,7 @@ def spa(
         anchors: their rows are mostly noise. 0.3 suits tables from k-means; on an
         exact table every cluster may be the only anchor of its class.
     """
-    rows = candidate_rows(table, n_classes, weight, denoised, min_share)
+    rows = candidate_rows(table, n_classes, weight, denoise, min_share)
     corners = rows[successive_projection(rows, n_classes)]
     warn_if_repeated(corners)
     return factors_from_corners(table, corners, weight)
@@ -211,14 +212,14 @@ def snpa(
     n_classes: int,
     weight: Array,
     *,
-    denoised: bool = True,
+    denoise: bool = True,
     min_share: float = 0.0,
 ) -> Solution:
     """Factorize by anchors that successive nonnegative projection picks.
 
     Parameters are those of :func:`spa`.
     """
-    rows = candidate_rows(table, n_classes, weight, denoised, min_share)
+    rows = candidate_rows(table, n_classes, weight, denoise, min_share)
     corners = rows[successive_nonnegative_projection(rows, n_classes)]
     warn_if_repeated(corners)
     return factors_from_corners(table, corners, weight)

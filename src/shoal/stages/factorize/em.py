@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from shoal.probability import class_given_domain, domain_given_class, normalize_rows
 from shoal.stages.factorize.result import Solution
-from shoal.stages.factorize.starts import starting_points
+from shoal.stages.factorize.starts import check_effort, starting_points
 
 __all__ = ["em", "em_step"]
 
@@ -141,6 +141,7 @@ def em(
         Iterations in which q(d|y) of the start is held and only q(y, c) moves.
     random_state : int, RandomState or None, default=None
     """
+    check_effort(init, n_init, max_iter)
     random = check_random_state(random_state)
     joint = weight[:, None] * table
     best: Solution | None = None

@@ -70,7 +70,7 @@ def factorize(
     random_state : int, RandomState or None, default=None
     **options
         Of the method: ``init``, ``n_init``, ``max_iter``, ``tol`` for 'em' and 'nmf';
-        ``freeze`` for 'em'; ``denoised``, ``min_share`` for 'spa' and 'snpa';
+        ``freeze`` for 'em'; ``denoise``, ``min_share`` for 'spa' and 'snpa';
         ``outside`` for 'volume'. See the functions of those names.
 
     Returns

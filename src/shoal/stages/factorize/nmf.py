@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from shoal.probability import normalize_rows
 from shoal.stages.factorize.result import Solution
-from shoal.stages.factorize.starts import check_starts, starting_points
+from shoal.stages.factorize.starts import check_effort, starting_points
 
 __all__ = ["nmf", "renormalize"]
 
@@ -64,7 +64,7 @@ def nmf(
     tol : float, default=1e-4
     random_state : int, RandomState or None, default=None
     """
-    check_starts(init, n_init)
+    check_effort(init, n_init, max_iter)
     random = check_random_state(random_state)
     best: Solution | None = None
     smallest = np.inf

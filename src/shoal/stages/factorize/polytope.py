@@ -260,9 +260,9 @@ def minimum_volume_polytope(
         Number of corners k, at most the number of domains.
     outside : float, default=0.0
         Share of the points that may lie beyond each facet, in [0, 1). 0 encloses
-        every point, which a noisy f makes far too large a simplex: each point with no
-        chance of a class scatters to both sides of its facet, so up to half of their
-        share (0.1 to 0.4) is right there.
+        every point, which a noisy f makes far too large a simplex: points with no
+        chance of a class scatter to both sides of its facet, and half of their share
+        should be let out. 0.3 was best for out-of-fold discriminators.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each point; equal when None.
     random_state : int, RandomState or None, default=None
@@ -311,6 +311,11 @@ def _check_request(points: Array, n_classes: int, outside: float) -> None:
             f"domain_given_x has {n_points} rows, a simplex with n_classes="
             f"{n_classes} corners needs at least as many"
         )
+    check_outside(outside)
+
+
+def check_outside(outside: float) -> None:
+    """Refuse a share that is not one."""
     if not 0 <= outside < 1:
         raise ValueError(f"outside must be in [0, 1); got {outside!r}")
 

@@ -1,6 +1,6 @@
 """What a factorization gives back: both factors and how far to trust them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,17 +65,17 @@ class Factorization:
         Name of the solver.
     """
 
-    class_given_domain: Array
-    cluster_given_class: Array
+    class_given_domain: Array = field(repr=False)
+    cluster_given_class: Array = field(repr=False)
     residual: float
     condition_number: float
     anchors: Array
     n_iter: int
     anchor_purity: Array
     divergence: float
-    domain_weight: Array
+    domain_weight: Array = field(repr=False)
     converged: bool = True
-    history: tuple[float, ...] = ()
+    history: tuple[float, ...] = field(default=(), repr=False)
     method: str = ""
 
     @property

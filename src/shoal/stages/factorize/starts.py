@@ -11,7 +11,7 @@ from shoal.stages.factorize.result import Solution
 from shoal.stages.factorize.volume import volume
 from shoal.validation import is_whole
 
-__all__ = ["STARTS", "check_starts", "starting_points"]
+__all__ = ["STARTS", "check_effort", "starting_points"]
 
 Array = NDArray[Any]
 
@@ -22,12 +22,14 @@ STARTS: dict[str, Callable[..., Solution]] = {
 }
 
 
-def check_starts(init: str, n_init: int) -> None:
-    """Refuse a start that does not exist, and no start at all."""
+def check_effort(init: str, n_init: int, max_iter: int) -> None:
+    """Refuse a start that does not exist, no start at all, and no iteration."""
     if init not in (*STARTS, "random"):
         raise ValueError(f"init must be one of {[*STARTS, 'random']}; got {init!r}")
     if not is_whole(n_init) or n_init < 1:
         raise ValueError(f"n_init must be a whole number from 1; got {n_init!r}")
+    if not is_whole(max_iter) or max_iter < 1:
+        raise ValueError(f"max_iter must be a whole number from 1; got {max_iter!r}")
 
 
 def starting_points(
@@ -37,7 +39,6 @@ def starting_points(
 
     Fewer clusters than classes leave no choice of anchors: all starts are random.
     """
-    check_starts(init, n_init)
     n_domains, n_clusters = table.shape
     if init != "random" and n_clusters >= n_classes:
         found = STARTS[init](table, n_classes, weight)

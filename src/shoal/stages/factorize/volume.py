@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.probability import project_to_simplex
 from shoal.stages.factorize.anchors import domain_given_cluster, factors_from_corners
-from shoal.stages.factorize.polytope import smallest_simplex
+from shoal.stages.factorize.polytope import check_outside, smallest_simplex
 from shoal.stages.factorize.result import Solution
 
 __all__ = ["volume"]
@@ -46,6 +46,7 @@ def volume(
         cut off.
     random_state : int, RandomState or None, default=None
     """
+    check_outside(outside)
     rows, mass = domain_given_cluster(table, weight)
     corners, n_iter = smallest_simplex(
         rows, n_classes, weight=mass, outside=outside, random_state=random_state
