@@ -323,7 +323,9 @@ def _prevalence(
         main = np.eye(rank)[np.arange(n_domains) % rank]
         return normalize_rows((0.7 * main + 0.3 * shares) @ profiles)
     limit = max_condition if n_domains >= n_classes else None
-    return draw_prevalence(n_classes, n_domains, alpha, limit, random_state=generator)
+    return draw_prevalence(
+        n_classes, n_domains, alpha, limit, random_state=generator, max_tries=20_000
+    )
 
 
 def _world(options: dict[str, Any], world_seed: int, violation_seed: int) -> World:

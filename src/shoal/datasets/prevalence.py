@@ -97,8 +97,8 @@ def draw_prevalence(
     raise ValueError(
         f"max_condition={max_condition:g} was not reached in {max_tries} draws of "
         f"{n_domains} domains x {n_classes} classes at alpha={alpha:g} (smallest "
-        f"condition number seen: {smallest:.4g}); raise max_condition or max_tries, "
-        "lower alpha, or add domains"
+        f"condition number seen: {smallest:.4g}); raise max_condition, lower alpha, "
+        "add domains, or allow more tries"
     )
 
 
