@@ -37,7 +37,7 @@ class Unweightable(LogisticRegression):
 class Witness(ClassifierMixin, BaseEstimator):
     """Says "domain 0" about rows it was trained on and "domain 1" about others."""
 
-    asked: list = []  # noqa: RUF012
+    asked: list = []
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)

@@ -1,13 +1,14 @@
 """The choice among discriminators, by held-out loss alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from shoal.probability import TINY
-from shoal.stages.discriminate.crossfit import cross_fit_proba
+from shoal.stages.discriminate.crossfit import cross_fit_proba, rows_per_domain
 from shoal.stages.discriminate.named import RadialBumps
 from shoal.validation import row_weights
 
@@ -19,9 +20,9 @@ Array = np.ndarray[Any, Any]
 AUTO_CANDIDATES = ("logistic", "quadratic", "rbf", "mlp")
 
 # An expansion is tried with this many rows per column (below, the plain columns
-# win), and up to this many numbers in the expanded table (about 400 MB).
+# win), and up to this many numbers in the expanded table (minutes a fit above it).
 ROWS_PER_COLUMN = 20
-MAX_CELLS = 50_000_000
+MAX_CELLS = 10_000_000
 ROWS_FOR_MLP = 2_000
 
 
@@ -36,7 +37,8 @@ class Choice:
     domain_given_x : ndarray of shape (n_samples, n_domains)
         Its out-of-fold q(d|x).
     losses : ndarray of shape (n_candidates,)
-        Out-of-fold cross-entropy of each candidate, domains weighted by q(d).
+        Out-of-fold cross-entropy of each candidate, domains weighted by q(d), on the
+        rows that the choice was made on.
     """
 
     index: int
@@ -66,7 +68,8 @@ def choose_discriminator(
     *,
     n_folds: int = 5,
     sample_weight: Array | None = None,
-    random_state: Any = None,
+    max_samples: int = 20_000,
+    random_state: int | None = None,
     n_jobs: int | None = None,
 ) -> Choice:
     """Cross-fit each candidate on the same folds and keep the best.
@@ -85,6 +88,9 @@ def choose_discriminator(
         q(d).
     n_folds : int, default=5
     sample_weight : ndarray of shape (n_samples,), default=None
+    max_samples : int, default=20_000
+        With more rows, the choice is made on about this many, drawn from each domain
+        in proportion; the winner alone is then cross-fitted on all rows.
     random_state : int, default=None
     n_jobs : int, default=None
 
@@ -92,6 +98,45 @@ def choose_discriminator(
     -------
     Choice
     """
+    options: dict[str, Any] = {
+        "n_folds": n_folds,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+    }
+    if len(candidates) > 1 and len(codes) > max_samples:
+        rows = _pilot_rows(codes, n_folds, max_samples, random_state)
+        weight = None if sample_weight is None else sample_weight[rows]
+        pilot = _compare(
+            candidates, X[rows], codes[rows], domain_weight, weight, **options
+        )
+        winner = candidates[pilot.index]
+        full = _compare([winner], X, codes, domain_weight, sample_weight, **options)
+        return replace(pilot, domain_given_x=full.domain_given_x)
+    return _compare(candidates, X, codes, domain_weight, sample_weight, **options)
+
+
+def _pilot_rows(
+    codes: Array, n_folds: int, max_samples: int, random_state: int | None
+) -> Array:
+    """Mask of a sample in which every domain can still be dealt into the folds."""
+    counts = np.bincount(codes)
+    share = max_samples / len(codes)
+    quota = np.maximum(np.ceil(share * counts), n_folds)
+    return rows_per_domain(codes, quota, check_random_state(random_state))
+
+
+def _compare(
+    candidates: Sequence[Any],
+    X: Any,
+    codes: Array,
+    domain_weight: Array,
+    sample_weight: Array | None,
+    *,
+    n_folds: int,
+    random_state: int | None,
+    n_jobs: int | None,
+) -> Choice:
+    """Choose on all the rows given."""
     tables, row_losses = [], []
     for candidate in candidates:
         table = cross_fit_proba(

@@ -28,6 +28,7 @@ __all__ = [
     "cross_fit_proba",
     "domain_proba",
     "fit_domain_model",
+    "rows_per_domain",
     "takes_sample_weight",
     "usable_folds",
 ]
@@ -238,6 +239,20 @@ def assign_folds(codes: Array, n_folds: int, random_state: Any = None) -> Array:
     for fold, (_, held_out) in enumerate(splitter.split(codes, codes)):
         folds[held_out] = fold
     return folds
+
+
+def rows_per_domain(
+    codes: Array, quota: Array, random_state: np.random.RandomState
+) -> Array:
+    """Mask of random rows, ``quota[d]`` of them from domain d."""
+    shuffled = random_state.permutation(len(codes))
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    counts = np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    position = np.arange(len(codes)) - starts[codes[order]]
+    chosen = np.zeros(len(codes), dtype=bool)
+    chosen[order] = position < quota[codes[order]]
+    return chosen
 
 
 def cross_fit_proba(

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.probability import TINY
+from shoal.stages.discriminate.crossfit import rows_per_domain
 
 __all__ = ["EarlyStoppedBoosting", "EarlyStoppedMLP", "hold_out_rows"]
 
@@ -27,15 +28,9 @@ def hold_out_rows(
 
     A class with a single row keeps it for training.
     """
-    shuffled = random_state.permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     counts = np.bincount(codes)
-    starts = np.cumsum(counts) - counts
-    position = np.arange(len(codes)) - starts[codes[order]]
     quota = np.clip(np.rint(fraction * counts), 1, np.maximum(counts - 1, 0))
-    held_out = np.zeros(len(codes), dtype=bool)
-    held_out[order] = position < quota[codes[order]]
-    return held_out
+    return rows_per_domain(codes, quota, random_state)
 
 
 def cross_entropy(proba: Array, codes: Array) -> float:

@@ -44,7 +44,9 @@ class Discriminator(DomainClassifier):
         - "logistic", "quadratic", "rbf", "mlp", "boost" or "lightgbm"
           (:func:`~shoal.stages.discriminate.named_discriminator`);
         - "auto", or a list of the above from simple to flexible: the simplest whose
-          held-out loss is within one standard error of the best;
+          held-out loss is within one standard error of the best (judged on at most
+          about 20,000 rows, see
+          :func:`~shoal.stages.discriminate.choose_discriminator`);
         - a fitted classifier in a ``FrozenEstimator``, or a callable X -> q(d|x):
           used as it is, without folds and without a correction to
           ``domain_weight``.
@@ -77,7 +79,7 @@ class Discriminator(DomainClassifier):
     chosen_ : str
         Its name.
     losses_ : dict
-        Held-out loss of each candidate, by name.
+        Held-out loss of each candidate, by name, on the rows it was judged on.
     fitted_weight_ : ndarray of shape (n_domains,) or None
         The q(d) that ``estimator_`` is about where it cannot be weighted; its output
         is moved to ``domain_weight_``. None where there is nothing to correct.
