@@ -219,8 +219,8 @@ def test_clusters_too_small_to_trust_are_no_anchors(method, seed):
     stray = np.zeros((5, 1))
     stray[0] = 1e-4  # a handful of rows, all of one domain: the most extreme of all
     table = normalize_rows(np.c_[prevalence @ clusters, stray])
-    misled = factorize(table, 3, method=method)
-    careful = factorize(table, 3, method=method, min_share=0.01)
+    misled = factorize(table, 3, method=method, denoise=False)
+    careful = factorize(table, 3, method=method, denoise=False, min_share=0.01)
     assert prevalence_error(prevalence, misled) > 0.01
     assert prevalence_error(prevalence, careful) < 1e-3
     # Fewer trusted clusters than classes: the heaviest stand in.

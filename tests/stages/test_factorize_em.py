@@ -129,7 +129,7 @@ def test_converged_says_whether_the_tolerance_was_met(seed):
     table = noisy_table(np.random.default_rng(seed))
     assert not factorize(table, 4, max_iter=3, tol=0).converged
     assert factorize(table, 4, max_iter=3, tol=0).n_iter == 3
-    assert factorize(table, 4, max_iter=2_000, tol=1e-5).converged
+    assert factorize(table, 4, max_iter=2_000, tol=1e-3).converged
 
 
 def test_topic_sized_table(seed):

@@ -91,12 +91,12 @@ def run_em(
     tol: float,
     freeze: int,
 ) -> tuple[Array, Array, list[float], bool]:
-    """Iterate until the loss falls by less than ``tol``; q(d|y) is held at first."""
+    """Iterate until the loss hardly falls; q(d|y) is held for ``freeze`` iterations."""
     history: list[float] = []
     for iteration in range(max_iter + 1):
         pull_domain, pull_cluster, loss = em_step(joint, corners, class_and_cluster)
         history.append(loss)
-        if iteration > freeze and history[-2] - loss <= tol:
+        if iteration > freeze and history[-2] - loss <= tol * loss + ROUNDING:
             return corners, class_and_cluster, history, True
         if iteration == max_iter:
             break
@@ -114,7 +114,7 @@ def em(
     init: str = "spa",
     n_init: int = 1,
     max_iter: int = 200,
-    tol: float = 1e-6,
+    tol: float = 1e-3,
     freeze: int = 0,
     random_state: Any = None,
 ) -> Solution:
@@ -135,8 +135,10 @@ def em(
         likelihoods and, measured on sampled anchored tables, worse prevalences: the
         likelihood does not know about anchors, the first start does.
     max_iter : int, default=200
-    tol : float, default=1e-6
-        Stop when an iteration lowers the loss by less, in nats.
+    tol : float, default=1e-3
+        Stop when an iteration lowers the loss, KL(table || product), by less than this
+        share of it. What is left of the loss is noise of the counts, so that the same
+        share suits few rows and many; going on fits the noise.
     freeze : int, default=0
         Iterations in which q(d|y) of the start is held and only q(y, c) moves.
     random_state : int, RandomState or None, default=None
@@ -154,7 +156,7 @@ def em(
         corners, both, history, converged = run_em(
             joint, corners, both, max_iter=max_iter, tol=tol, freeze=freeze
         )
-        if best is None or history[-1] < best.history[-1] - tol:
+        if best is None or history[-1] < (1 - tol) * best.history[-1] - ROUNDING:
             best = Solution(
                 class_given_domain(corners, both.sum(axis=1)),
                 normalize_rows(both, empty=joint.sum(axis=0)),
