@@ -66,8 +66,8 @@ default="auto"
         Penalty on the squared weights of the softmax.
     confidence : float, default="auto"
         Penalty on the entropy of q(y|x): prefers classes that can be told apart.
-    dirichlet : float, default=0.0
-        Penalty that keeps q(d|y) away from zero.
+    dirichlet : float, default=1.0
+        Imaginary rows added to each class in each domain: keeps q(d|y) off zero.
     volume : float, default=0.0
         Penalty on the volume spanned by the rows of q(d|y).
     moves : bool, default=True
@@ -146,7 +146,7 @@ default="auto"
         expansion: str = "auto",
         ridge: float | str = "auto",
         confidence: float | str = "auto",
-        dirichlet: float = 0.0,
+        dirichlet: float = 1.0,
         volume: float = 0.0,
         moves: bool = True,
         n_random: int = 1,

@@ -136,9 +136,8 @@ class FeatureMap:
 
     def _scaled(self, X: Any) -> Any:
         if sparse.issparse(X):
-            return (
-                (X @ sparse.diags_array(1 / self.spread_)).astype(self.dtype_).tocsr()
-            )
+            scaled = X.multiply(1 / self.spread_).tocsr()
+            return scaled.astype(self.dtype_)
         scaled = self._clip(X) - self.centre_.astype(self.dtype_)
         scaled /= self.spread_.astype(self.dtype_)
         return scaled

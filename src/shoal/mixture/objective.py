@@ -38,7 +38,7 @@ class Penalties:
 
     ridge: float = 3e-4
     confidence: float = 0.0
-    dirichlet: float = 0.0  # - dirichlet * mean log T: keeps T off the boundary
+    dirichlet: float = 0.0  # - dirichlet * mean log T: imaginary rows in every cell
     volume: float = 0.0  # volume / 2 * log det(T T'): the smallest simplex that fits
 
     def of_domains(self, T: Array) -> tuple[float, Array]:

@@ -54,10 +54,10 @@ def optimize(
         current = parameters[:size].reshape(n_classes, n_columns)
         T = start_T if frozen else softmax_rows(parameters[size:].reshape(log_T.shape))
         value, gradient, mass = problem.value_and_gradient(current, T, penalties)
-        if frozen:
-            return value, gradient.ravel()
         value_T, gradient_T = penalties.of_domains(T)
         value += value_T
+        if frozen:
+            return value, gradient.ravel()
         # chain rule through the softmax; the likelihood's own slope in T is -mass / T
         pull = T * gradient_T - mass
         slope = pull - T * pull.sum(axis=1, keepdims=True)
@@ -94,19 +94,19 @@ def optimize_by_em(
 ) -> Fit:
     """Minimise J by EM: T[y, d] proportional to posterior mass, then W.
 
-    Every round lowers J. Penalties on T have no closed form, so they must be zero.
+    Every round lowers J. The volume penalty has no closed form, so it must be zero.
     """
-    if penalties.dirichlet or penalties.volume:
+    if penalties.volume:
         raise ValueError(
-            "solver='em' cannot take the dirichlet and volume penalties; use "
-            "solver='lbfgs'"
+            "solver='em' cannot take the volume penalty; use solver='lbfgs'"
         )
     T = normalize_rows(np.maximum(domain_given_class, FLOOR))
     history: list[float] = []
     converged = False
     for _ in range(max(1, max_iter // INNER)):
         mass = problem.value_and_gradient(weights, T, penalties)[2]
-        T = normalize_rows(np.maximum(mass, FLOOR * mass.sum()))
+        imaginary = max(penalties.dirichlet / mass.size, FLOOR)
+        T = normalize_rows(mass + imaginary)
         step = optimize(
             problem, weights, T, penalties, max_iter=INNER, frozen=True, tol=tol
         )

@@ -14,6 +14,8 @@ __all__ = ["canonical_rows", "fold_of_rows", "stratified_sample"]
 
 Array = np.ndarray[Any, Any]
 
+BLOCK_ROWS = 8192
+
 
 def canonical_rows(Z: Any, codes: Array) -> Array:
     """Order of rows by domain, then by content.
@@ -21,15 +23,13 @@ def canonical_rows(Z: Any, codes: Array) -> Array:
     The content key is symmetric in the columns and computed row by row, so neither
     shuffled rows nor shuffled columns change the order.
     """
-    if sparse.issparse(Z):
-        key = np.asarray(Z.sum(axis=1)).ravel() + 0.37 * np.asarray(
-            Z.multiply(Z).sum(axis=1)
-        ).ravel().astype(float)
-    else:
-        key = Z.sum(axis=1, dtype=float)
-        for start in range(0, len(Z), 8192):
-            block = Z[start : start + 8192]
-            key[start : start + 8192] += 0.37 * (block * block).sum(axis=1, dtype=float)
+    key = np.zeros(Z.shape[0])
+    for start in range(0, len(key), BLOCK_ROWS):
+        block = Z[start : start + BLOCK_ROWS]
+        square = block.multiply(block) if sparse.issparse(Z) else block * block
+        total = np.asarray(block.sum(axis=1), dtype=float).ravel()
+        total += 0.37 * np.asarray(square.sum(axis=1), dtype=float).ravel()
+        key[start : start + BLOCK_ROWS] = total
     # the last digits depend on the order of the sum
     return np.lexsort([np.round(key, 9), codes])
 

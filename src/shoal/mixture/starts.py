@@ -17,7 +17,7 @@ from shoal.mixture.optimizer import Fit, optimize
 from shoal.mixture.rows import fold_of_rows, stratified_sample
 from shoal.probability import normalize_rows
 from shoal.stages.factorize.anchors import (
-    denoise,
+    candidate_rows,
     successive_nonnegative_projection,
     successive_projection,
 )
@@ -185,23 +185,21 @@ def best_starts(
 
 def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
     """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
-    mass = table.sum(axis=1)
-    solid = mass >= SOLID * mass.mean()
-    if solid.sum() < n_classes:
-        solid[np.argsort(-mass, kind="stable")[:n_classes]] = True
-    rows = normalize_rows(table[solid])
-    smooth = denoise(rows, n_classes, mass[solid])
-    raw = rows[successive_projection(rows, n_classes)]
+    weight = table.sum(axis=0)
+    shares = normalize_rows(table.T)
+    raw = candidate_rows(shares, n_classes, weight, False, SOLID)
+    smooth = candidate_rows(shares, n_classes, weight, True, SOLID)
+    anchors = raw[successive_projection(raw, n_classes)]
     return [
-        ("spa", raw),
+        ("spa", anchors),
         ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
-        ("em", refine_by_em(table[solid], raw)),
+        ("em", refine_by_em(table, anchors)),
     ]
 
 
 def refine_by_em(table: Array, domain_given_class: Array) -> Array:
     """T after EM on the joint table, held still for the first iterations."""
-    joint = table.T / table.sum()
+    joint = table[table.sum(axis=1) > 0].T / table.sum()
     T = normalize_rows(np.maximum(domain_given_class, START_FLOOR / joint.shape[0]))
     class_and_cluster = np.tile(joint.sum(axis=0) / len(T), (len(T), 1))
     for iteration in range(EM_ITERATIONS):

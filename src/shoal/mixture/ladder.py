@@ -1,0 +1,187 @@
+"""Which features the softmax sees: a ladder of scales and expansions.
+
+Each rung is climbed from the best of its starts and judged on held-out rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from shoal.mixture.features import FeatureMap
+from shoal.mixture.held_out import HeldOut, held_out
+from shoal.mixture.objective import MixtureProblem
+from shoal.mixture.optimizer import Fit
+from shoal.mixture.options import RIDGE_FACTOR, Options
+from shoal.mixture.rows import fold_of_rows
+from shoal.mixture.starts import Start, best_starts, find_starts
+from shoal.mixture.training import TrainingRows
+
+__all__ = ["Record", "Rung", "choose_rung"]
+
+Array = np.ndarray[Any, Any]
+Record = dict[str, tuple[float, float]]  # setting -> held-out mean, standard error
+
+# From this many columns on, one global factor is worth asking about without a search.
+MANY_COLUMNS = 30
+PROBE_ROWS = 4_000
+# Columns whose spreads differ by less than this need no choice of scale.
+ALIKE = 1.5
+# Standard errors by which a further rung must win: two climbs differ by chance as well.
+DOUBT = 2.0
+# A bump needs rows to be learned from.
+ROWS_PER_COLUMN = 20
+BUMPS = (150, 100, 60)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """Features, the climbs made with them (best first) and their held-out score."""
+
+    features: FeatureMap
+    problem: MixtureProblem
+    starts: list[Start]
+    ranked: list[tuple[Start, Fit]]
+    score: HeldOut | None
+
+
+def choose_rung(
+    sample: TrainingRows,
+    n_classes: int,
+    options: Options,
+    rng: np.random.Generator,
+    record: Record,
+) -> Rung:
+    """Scale first, then expansion: the rung with the best held-out likelihood."""
+    folds = fold_of_rows(sample.codes, options.n_folds, rng)
+    seed = int(rng.integers(2**31))
+    scales = _scales(sample, options)
+    if len(scales) > 1 and not options.search:
+        scales = [_probe_scale(sample, n_classes, options, rng)]
+    expansions = _expansions(sample, options)
+    alone = len(scales) == len(expansions) == 1
+
+    def climb_rung(scale: str, expansion: str, known: list[Start] | None) -> Rung:
+        features = _feature_map(sample, scale, expansion, seed)
+        problem = sample.problem(features)
+        own = np.random.default_rng(seed)
+        starts = known or _find_starts(problem, n_classes, options, own)
+        ranked = _climb_starts(problem, starts, options, own)
+        score = None if alone else _judge(problem, ranked[0][1], options, folds)
+        if score is not None:
+            record[f"{scale} {expansion}"] = score.mean, score.standard_error()
+        return Rung(features, problem, starts, ranked, score)
+
+    best = climb_rung(scales[0], expansions[0], None)
+    for scale in scales[1:]:
+        best = _better(best, climb_rung(scale, expansions[0], None))
+    # clusters of the plain columns serve every expansion of them
+    known = [start for start in best.starts if start.name.startswith("features")]
+    for expansion in expansions[1:]:
+        best = _better(best, climb_rung(best.features.scale, expansion, known))
+    return best
+
+
+def _better(simple: Rung, other: Rung) -> Rung:
+    """The other rung only if its likelihood is better beyond doubt."""
+    assert simple.score is not None
+    assert other.score is not None
+    gain = other.score.mean - simple.score.mean
+    doubt = DOUBT * other.score.standard_error(simple.score)
+    return other if gain > doubt else simple
+
+
+def _find_starts(
+    problem: MixtureProblem, n_classes: int, options: Options, rng: np.random.Generator
+) -> list[Start]:
+    return find_starts(
+        problem,
+        n_classes,
+        kinds=("features", "discriminator") if options.search else ("features",),
+        n_random=options.n_random if options.search else 0,
+        rng=rng,
+    )
+
+
+def _climb_starts(
+    problem: MixtureProblem,
+    starts: list[Start],
+    options: Options,
+    rng: np.random.Generator,
+) -> list[tuple[Start, Fit]]:
+    return best_starts(
+        problem,
+        starts,
+        options.first_penalties(problem, len(starts[0].domain_given_class)),
+        n_keep=options.n_starts if options.search else 1,
+        rng=rng,
+        n_jobs=options.n_jobs,
+    )
+
+
+def _judge(
+    problem: MixtureProblem, fit: Fit, options: Options, folds: Array
+) -> HeldOut:
+    """Held-out likelihood of a rung at its first ridge or a much larger one."""
+    T = fit.domain_given_class
+    first = options.first_penalties(problem, len(T))
+    grid = [first]
+    if options.ridge is None:
+        grid.append(replace(first, ridge=first.ridge * RIDGE_FACTOR**2))
+    scores = held_out(problem, T, grid, folds, n_jobs=options.n_jobs)
+    return max(scores, key=lambda score: score.mean)
+
+
+# ---- the rungs -------------------------------------------------------------------
+
+
+def _scales(sample: TrainingRows, options: Options) -> list[str]:
+    if options.scale != "auto":
+        return [options.scale]
+    n_columns = sample.X.shape[1]
+    if not options.search and n_columns < MANY_COLUMNS:
+        return ["column"]
+    spread = FeatureMap("column").fit(sample.X, sample.row_weight).spread_
+    if spread.max() < ALIKE * spread.min():
+        return ["column"]
+    return ["column", "global"]
+
+
+def _probe_scale(
+    sample: TrainingRows, n_classes: int, options: Options, rng: np.random.Generator
+) -> str:
+    """Scale with the better held-out likelihood on a small sample, for a quick fit."""
+    small = sample.sample(PROBE_ROWS, rng)
+    quick = replace(options, expansion="linear", search=True, n_random=0, n_starts=1)
+    return choose_rung(small, n_classes, quick, rng, {}).features.scale
+
+
+def _expansions(sample: TrainingRows, options: Options) -> list[str]:
+    if options.expansion != "auto":
+        return [options.expansion]
+    dense = not sparse.issparse(sample.X)
+    if options.search and dense and _n_bumps(sample) is not None:
+        return ["linear", "rbf"]
+    return ["linear"]
+
+
+def _n_bumps(sample: TrainingRows) -> int | None:
+    """As many bumps as the rows can carry, or None."""
+    for count in BUMPS:
+        if sample.n_rows >= ROWS_PER_COLUMN * (sample.X.shape[1] + count):
+            return count
+    return None
+
+
+def _feature_map(
+    sample: TrainingRows, scale: str, expansion: str, seed: int
+) -> FeatureMap:
+    features = FeatureMap(
+        scale,
+        expansion,
+        n_components=_n_bumps(sample) or BUMPS[-1],
+        discriminator=sample.discriminator,
+        random_state=seed,
+    )
+    return features.fit(sample.X, sample.row_weight)

@@ -1,0 +1,53 @@
+"""What a fit leaves open, and how hard to look for it."""
+
+from dataclasses import dataclass
+
+from shoal.mixture.objective import MixtureProblem, Penalties
+
+__all__ = ["RIDGE_FACTOR", "Options"]
+
+# The spread of the logits grows with the number of columns, so the ridge that holds it
+# does too. A search goes up and down from there by RIDGE_FACTOR.
+RIDGE_PER_COLUMN = 1e-5
+RIDGE_FACTOR = 3.0
+# A little confidence breaks near-ties of the likelihood in favour of classes that can
+# be told apart: one class cut in two costs nothing else.
+FIRST_CONFIDENCE = 0.03
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is fixed ("auto" is chosen) and how hard to look."""
+
+    search: bool = True
+    scale: str = "auto"
+    expansion: str = "auto"
+    ridge: float | None = None  # None: chosen
+    confidence: float | None = None  # None: chosen
+    dirichlet: float = 1.0  # imaginary rows per class and domain
+    volume: float = 0.0
+    moves: bool = True
+    solver: str = "lbfgs"
+    n_random: int = 1
+    n_starts: int = 3
+    n_folds: int = 3
+    max_search_rows: int = 20_000
+    max_iter: int = 400
+    tol: float = 1e-7
+    n_jobs: int | None = None
+
+    @property
+    def search_rows(self) -> int:
+        """Rows for the search; a single climb can afford more."""
+        return self.max_search_rows * (1 if self.search else 3)
+
+    def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
+        """Penalties to start with: what is given, and the rule for the rest."""
+        ridge = RIDGE_PER_COLUMN * problem.n_features
+        cells = n_classes * problem.n_domains
+        return Penalties(
+            ridge if self.ridge is None else self.ridge,
+            FIRST_CONFIDENCE if self.confidence is None else self.confidence,
+            dirichlet=self.dirichlet * cells / problem.n_rows,
+            volume=self.volume,
+        )
