@@ -87,15 +87,22 @@ def gaussian(n_classes: int, alpha: float, n_rows: int, seed: int) -> PanelProbl
 
 def xor(seed: int) -> PanelProblem:
     """Opposite clouds on a circle: no linear class boundary."""
-    options = {"kind": "xor", "n_classes": 4, "n_domains": 8, "reference": "quadratic"}
-    return _generated("xor", 4000, seed, **options)
+    return _generated(
+        "xor",
+        8000,
+        seed,
+        kind="xor",
+        n_classes=4,
+        n_domains=8,
+        reference="quadratic",
+    )
 
 
 def multimodal(seed: int) -> PanelProblem:
     """Caterpillar and butterfly: every class in two far-apart pieces."""
     return _generated(
         "multimodal",
-        6000,
+        8000,
         seed,
         kind="multimodal",
         n_classes=5,
@@ -183,8 +190,17 @@ def _halves(
     train, test = train_test_split(
         np.arange(len(X)), test_size=0.5, stratify=domains, random_state=seed
     )
-    parts = [part[rows] for rows in (train, test) for part in (X, domains, labels)]
-    return PanelProblem(name, n_classes, *parts, reference=reference)
+    return PanelProblem(
+        name,
+        n_classes,
+        X[train],
+        domains[train],
+        labels[train],
+        X[test],
+        domains[test],
+        labels[test],
+        reference,
+    )
 
 
 # ---- methods ---------------------------------------------------------------------

@@ -66,7 +66,7 @@ default="auto"
         Penalty on the squared weights of the softmax.
     confidence : float, default="auto"
         Penalty on the entropy of q(y|x): prefers classes that can be told apart.
-    dirichlet : float, default=1.0
+    dirichlet : float, default="auto"
         Imaginary rows added to each class in each domain: keeps q(d|y) off zero.
     volume : float, default=0.0
         Penalty on the volume spanned by the rows of q(d|y).
@@ -146,7 +146,7 @@ default="auto"
         expansion: str = "auto",
         ridge: float | str = "auto",
         confidence: float | str = "auto",
-        dirichlet: float = 1.0,
+        dirichlet: float | str = "auto",
         volume: float = 0.0,
         moves: bool = True,
         n_random: int = 1,
@@ -293,7 +293,7 @@ default="auto"
             expansion=self.expansion,
             ridge=_amount("ridge", self.ridge),
             confidence=_amount("confidence", self.confidence),
-            dirichlet=_amount("dirichlet", self.dirichlet) or 0.0,
+            dirichlet=_amount("dirichlet", self.dirichlet),
             volume=_amount("volume", self.volume) or 0.0,
             moves=self.moves,
             solver=self.solver,

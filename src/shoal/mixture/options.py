@@ -13,6 +13,8 @@ RIDGE_FACTOR = 3.0
 # A little confidence breaks near-ties of the likelihood in favour of classes that can
 # be told apart: one class cut in two costs nothing else.
 FIRST_CONFIDENCE = 0.03
+# Part of a row in every class and domain: no prevalence is ever quite zero.
+FIRST_DIRICHLET = 0.1
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Options:
     expansion: str = "auto"
     ridge: float | None = None  # None: chosen
     confidence: float | None = None  # None: chosen
-    dirichlet: float = 1.0  # imaginary rows per class and domain
+    dirichlet: float | None = None  # imaginary rows a class and domain; None: chosen
     volume: float = 0.0
     moves: bool = True
     solver: str = "lbfgs"
@@ -45,9 +47,10 @@ class Options:
         """Penalties to start with: what is given, and the rule for the rest."""
         ridge = RIDGE_PER_COLUMN * problem.n_features
         cells = n_classes * problem.n_domains
+        rows = FIRST_DIRICHLET if self.dirichlet is None else self.dirichlet
         return Penalties(
             ridge if self.ridge is None else self.ridge,
             FIRST_CONFIDENCE if self.confidence is None else self.confidence,
-            dirichlet=self.dirichlet * cells / problem.n_rows,
+            dirichlet=rows * cells / problem.n_rows,
             volume=self.volume,
         )

@@ -27,6 +27,7 @@ Array = np.ndarray[Any, Any]
 Report = Callable[[str], None]
 
 CONFIDENCES = (0.0, 0.03, 0.1, 0.3)
+DIRICHLETS = (1.0, 10.0, 30.0)  # multiples of the first value
 # Steps of RIDGE_FACTOR that the ridge may go to either side of its first value.
 RIDGE_STEPS = 3
 # From this many classes on, moves are tried from two starts.
@@ -106,7 +107,7 @@ def _choose_penalties(
     rng: np.random.Generator,
     record: Record,
 ) -> Penalties:
-    """The least ridge that does not lose; then confidence at the held-out optimum."""
+    """The least ridge that does not lose; then confidence and imaginary rows."""
     folds = fold_of_rows(problem.codes, options.n_folds, rng)
     known: dict[Penalties, HeldOut] = {}
 
@@ -116,7 +117,10 @@ def _choose_penalties(
         for penalty, score in zip(
             new, held_out(problem, T, new, folds, n_jobs=options.n_jobs), strict=True
         ):
-            name = f"ridge {penalty.ridge:.3g} confidence {penalty.confidence:g}"
+            name = (
+                f"ridge {penalty.ridge:.3g} confidence {penalty.confidence:g} "
+                f"dirichlet {penalty.dirichlet:.3g}"
+            )
             known[penalty] = score
             record[name] = score.mean, score.standard_error()
         return [known[penalty] for penalty in wanted]
@@ -124,11 +128,13 @@ def _choose_penalties(
     chosen = options.first_penalties(problem, len(fit.weights))
     if options.ridge is None:
         chosen = _climb_ridge(chosen, scores)
-    if options.confidence is not None:
-        return chosen
-    path = [replace(chosen, confidence=value) for value in CONFIDENCES]
-    found = scores(path)
-    return path[int(np.argmax([score.mean for score in found]))]
+    if options.confidence is None:
+        path = [replace(chosen, confidence=value) for value in CONFIDENCES]
+        chosen = path[int(np.argmax([score.mean for score in scores(path)]))]
+    if options.dirichlet is None:
+        path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in DIRICHLETS]
+        chosen = path[int(np.argmax([score.mean for score in scores(path)]))]
+    return chosen
 
 
 def _climb_ridge(
