@@ -6,7 +6,7 @@ scoring, adaptation and naming then follow from the probability algebra alone.
 """
 
 import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -19,6 +19,10 @@ from shoal.probability import (
     shift_prior,
 )
 from shoal.validation import check_X, encode_domains
+
+if TYPE_CHECKING:
+    from shoal.analysis.adapt import Adaptation
+    from shoal.analysis.bootstrap import Intervals
 
 __all__ = ["LatentShiftEstimator"]
 
@@ -144,6 +148,72 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         return mean_log_likelihood(domain_given_x, codes, sample_weight=sample_weight)
 
     # ---- after the fit ------------------------------------------------------------
+
+    def adapt(
+        self, X_new: Any, *, level: float = 0.9, random_state: Any = None
+    ) -> "Adaptation":
+        """Class mix of a domain that fit has not seen, with its classes kept.
+
+        Parameters
+        ----------
+        X_new : array-like of shape (n_samples, n_features)
+            Rows of ONE new domain.
+        level : float, default=0.9
+            Nominal coverage of the intervals.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        Adaptation
+            ``prevalence``, ``low``, ``high``, a ``fit_score`` that says whether the
+            rows look like any class at all, and ``predict_proba``. See
+            :func:`shoal.analysis.adapt.adapt`.
+        """
+        from shoal.analysis.adapt import adapt
+
+        return adapt(self, X_new, level=level, random_state=random_state)
+
+    def bootstrap(
+        self,
+        X: Any,
+        domains: Any = None,
+        *,
+        n_resamples: int = 200,
+        level: float = 0.9,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> "Intervals":
+        """Intervals for ``prevalence_``: rows resampled within domains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of fit.
+        domains : array-like of shape (n_samples,)
+            Where each row comes from.
+        n_resamples : int, default=200
+        level : float, default=0.9
+            Nominal coverage of each interval.
+        n_jobs : int, default=None
+            Threads; the result does not depend on it.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        Intervals
+            See :func:`shoal.analysis.bootstrap.bootstrap`.
+        """
+        from shoal.analysis.bootstrap import bootstrap
+
+        return bootstrap(
+            self,
+            X,
+            domains,
+            n_resamples=n_resamples,
+            level=level,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
 
     def set_names(self, names: Any) -> Self:
         """Return a copy whose ``class_names_`` are changed; predictions stay indices.

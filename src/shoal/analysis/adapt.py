@@ -1,0 +1,177 @@
+"""The class mix of a domain that fit has not seen, with its classes kept."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.analysis.novelty import familiarity
+from shoal.analysis.proportions import mixture_proportions, prevalence_interval
+
+__all__ = ["Adaptation", "adapt"]
+
+Array = np.ndarray[Any, Any]
+
+N_RESAMPLES = 200
+# Weights of resamples held at once: 32 MB of them.
+CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """Class mix of a new domain.
+
+    Attributes
+    ----------
+    prevalence : ndarray of shape (n_classes,)
+        p(y) in the new domain.
+    low, high : ndarray of shape (n_classes,)
+        Interval around each share. It covers the chance in which rows were seen, not
+        errors of the fitted classes.
+    fit_score : float
+        How well the new rows fit any class, from 0 to 1: twice the mean share of
+        training rows that are at least as strange, at most 1. Rows like the training
+        rows give values near 1; below about .5, many rows are unlike anything seen;
+        near 0 all of them are, and the prevalence means nothing. NaN when the
+        estimator keeps no record of its training rows.
+    level : float
+        Nominal coverage of the interval.
+    n_rows : int
+        Number of rows behind it.
+    class_names : list of str
+    """
+
+    prevalence: Array
+    low: Array
+    high: Array
+    fit_score: float
+    level: float
+    n_rows: int
+    class_names: list[str]
+    estimator: Any = field(repr=False)
+
+    def predict_proba(self, X: Any) -> Array:
+        """p(y|x) of rows of the new domain, of shape (n_samples, n_classes)."""
+        return np.asarray(
+            self.estimator.predict_proba(X, prevalence=self.prevalence), dtype=float
+        )
+
+    def predict(self, X: Any) -> Array:
+        """Most probable class of rows of the new domain."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def to_pandas(self) -> Any:
+        """Table with one row per class."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "class_id": np.arange(len(self.prevalence)),
+                "class_name": self.class_names,
+                "estimate": self.prevalence,
+                "low": self.low,
+                "high": self.high,
+                "level": self.level,
+                "n_rows": self.n_rows,
+            }
+        )
+
+
+def adapt(
+    estimator: Any, X_new: Any, *, level: float = 0.9, random_state: Any = None
+) -> Adaptation:
+    """Estimate the class mix of a domain that fit has not seen.
+
+    p(x|y) is kept: the new mix q maximizes the likelihood of the rows, by EM on
+    q <- mean of normalize(q(y|x) q / q(y)).
+
+    Parameters
+    ----------
+    estimator : fitted LatentShiftEstimator
+    X_new : array-like of shape (n_samples, n_features)
+        Rows of ONE new domain.
+    level : float, default=0.9
+        Nominal coverage of the intervals.
+    random_state : int, RandomState instance or None, default=None
+        Draws the resamples behind the intervals.
+
+    Returns
+    -------
+    Adaptation
+
+    See Also
+    --------
+    shoal.analysis.bootstrap.bootstrap : Intervals for the domains of fit.
+
+    Examples
+    --------
+    >>> from shoal.datasets.generated import make_latent_shift
+    >>> from shoal.mixture import DomainMixture
+    >>> X, domains, _ = make_latent_shift(
+    ...     3000, n_classes=3, n_domains=6, separation=2.0, random_state=0)
+    >>> known = domains < 5
+    >>> model = DomainMixture(3, search=False, random_state=0)
+    >>> model = model.fit(X[known], domains[known])
+    >>> new = model.adapt(X[~known], random_state=0)
+    >>> bool((new.low <= new.prevalence).all() and (new.prevalence <= new.high).all())
+    True
+    """
+    check_is_fitted(estimator)
+    X_new = estimator._check_rows(X_new)
+    class_given_x, count = _units(estimator, X_new)
+    prior = estimator.class_weight_
+    ratio = np.divide(
+        class_given_x, prior, out=np.zeros_like(class_given_x), where=prior > 0
+    )
+    shares = mixture_proportions(ratio, count, start=prior)
+    draws = _resample(ratio, count, shares, check_random_state(random_state))
+    n_rows = int(count.sum())
+    low, high = prevalence_interval(shares, draws.var(axis=0, ddof=1), n_rows, level)
+    return Adaptation(
+        prevalence=shares,
+        low=low,
+        high=high,
+        fit_score=_fit_score(estimator, X_new),
+        level=level,
+        n_rows=n_rows,
+        class_names=list(estimator.class_names_),
+        estimator=estimator,
+    )
+
+
+def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
+    """q(y|x) of what is counted, and how often: rows, or the words inside bags."""
+    if getattr(estimator, "input", "rows") != "counts":
+        return np.asarray(estimator._class_given_x(X), dtype=float), np.ones(X.shape[0])
+    total = np.ravel(X.sum(axis=0))
+    present = np.flatnonzero(total)
+    words = sparse.eye_array(X.shape[1], format="csr")[present]
+    return np.asarray(estimator._class_given_x(words), dtype=float), total[present]
+
+
+def _resample(ratio: Array, count: Array, shares: Array, random: Any) -> Array:
+    """Class mixes of resampled rows, of shape (n_resamples, n_classes)."""
+    seed = random.randint(np.iinfo(np.int32).max)
+    generator = np.random.default_rng(seed)
+    # Off the boundary, so that a class missing by chance may appear.
+    start = 0.99 * shares + 0.01 / len(shares)
+    at_once = int(np.clip(CHUNK // len(count), 1, N_RESAMPLES))
+    draws = []
+    for first in range(0, N_RESAMPLES, at_once):
+        size = min(at_once, N_RESAMPLES - first)
+        weight = generator.multinomial(int(count.sum()), count / count.sum(), size=size)
+        draws.append(mixture_proportions(ratio, weight, start=start, tol=1e-4))
+    return np.concatenate(draws)
+
+
+def _fit_score(estimator: Any, X: Any) -> float:
+    quantiles = getattr(estimator, "novelty_quantiles_", None)
+    if quantiles is None and hasattr(estimator, "novelty_"):
+        quantiles = estimator.novelty_.quantiles
+    if quantiles is None:
+        return float("nan")
+    share = familiarity(estimator._novelty(X), quantiles)
+    return float(min(1.0, 2 * share.mean()))

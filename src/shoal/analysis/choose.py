@@ -1,0 +1,398 @@
+"""How many classes: a curve and a choice, not only a number.
+
+Two witnesses are heard. The likelihood of the domains on held-out rows, through k
+classes, falls again when k is too large, but a climb that misses its best solution can
+tilt it by a class. The rank of a cluster-by-domain table needs no climb, but misses
+classes that overlap or hardly shift. Where they agree, the choice is clear.
+"""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from shoal.analysis.curve import (
+    Evidence,
+    Point,
+    baseline,
+    check_candidates,
+    make_curve,
+    quiet_rank,
+)
+from shoal.analysis.refits import refit_evidence
+from shoal.exceptions import IdentifiabilityWarning
+from shoal.mixture.held_out import HeldOut
+from shoal.mixture.options import Options
+from shoal.mixture.training import TrainingRows
+from shoal.validation import check_X_domains, is_whole
+
+__all__ = ["NClassesChoice", "choose_n_classes", "pick_n_classes"]
+
+Array = np.ndarray[Any, Any]
+
+# Standard errors of the paired difference to the best held-out likelihood: a number of
+# classes within NEAR is as good as the best; within CLOSE the rank may still decide.
+NEAR = 1.0
+CLOSE = 2.0
+# As good as the best over more numbers of classes than this: no clear choice.
+WIDE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class NClassesChoice:
+    """Outcome of :func:`choose_n_classes`.
+
+    Attributes
+    ----------
+    candidates : ndarray of shape (n_candidates,)
+        Numbers of classes tried, ascending.
+    held_out : ndarray of shape (n_candidates,)
+        Mean log-likelihood of the domains on held-out rows, in nats; higher is better.
+    standard_error : ndarray of shape (n_candidates,)
+        Of ``held_out``. Mostly common to all candidates; compare them by the next.
+    difference_error : ndarray of shape (n_candidates,)
+        Standard error of the paired difference to the best candidate.
+    stability : ndarray of shape (n_candidates,)
+        Mean share of rows that keep their class when rows are drawn again; NaN
+        without resamples. Small numbers of classes are stable even when wrong.
+    identifiable : ndarray of shape (n_candidates,)
+        False for more classes than domains: drawn, never chosen.
+    singular_values : ndarray
+        Of the cluster-by-domain table, largest first: the first belongs to the second
+        class, the next to the third, and so on.
+    null : ndarray of shape (n_null,)
+        Largest singular value under permuted domains.
+    rank : int
+        Number of classes the singular values support.
+    baseline : float
+        ``held_out`` of knowing nothing but the weights of the domains.
+    n_classes : int or None
+        The choice; None when there is no clear one.
+    sentence : str
+        The choice and its reason in plain words.
+    """
+
+    candidates: Array
+    held_out: Array
+    standard_error: Array
+    difference_error: Array
+    stability: Array
+    identifiable: Array
+    singular_values: Array = field(repr=False)
+    null: Array = field(repr=False)
+    rank: int
+    baseline: float
+    n_classes: int | None
+    sentence: str
+
+    def to_pandas(self) -> Any:
+        """Table with one row per candidate."""
+        import pandas as pd
+
+        padded = np.full(max(self.candidates.max(), len(self.singular_values) + 1), 0.0)
+        padded[: len(self.singular_values)] = self.singular_values
+        return pd.DataFrame(
+            {
+                "n_classes": self.candidates,
+                "held_out": self.held_out,
+                "standard_error": self.standard_error,
+                "difference_error": self.difference_error,
+                "stability": self.stability,
+                "singular_value": padded[self.candidates - 2],
+                "null": self.null.max(),
+                "identifiable": self.identifiable,
+                "chosen": self.candidates == (self.n_classes or 0),
+            }
+        )
+
+    def __str__(self) -> str:
+        lines = ["classes  held-out  behind best  stability"]
+        best = self.held_out.max()
+        for index, count in enumerate(self.candidates):
+            mark = " <" if count == self.n_classes else ""
+            mark = mark if self.identifiable[index] else " (not identifiable)"
+            lines.append(
+                f"{count:7d}  {self.held_out[index]:8.4f}  "
+                f"{best - self.held_out[index]:.4f}+-{self.difference_error[index]:.4f}"
+                f"  {self.stability[index]:.3f}{mark}"
+            )
+        return "\n".join([*lines, self.sentence])
+
+
+def choose_n_classes(
+    X: Any,
+    domains: Any,
+    n_classes: Iterable[int] | None = None,
+    *,
+    estimator: Any = None,
+    n_folds: int | None = None,
+    n_resamples: int = 5,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> NClassesChoice:
+    """Try several numbers of classes, and choose one if the data do.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    domains : array-like of shape (n_samples,)
+        Where each row comes from.
+    n_classes : iterable of int, default=None
+        Candidates, such as ``range(2, 9)``. None: from 2 to a few more than the rank
+        of the cluster-by-domain table, at least to 8, at most the number of domains.
+    estimator : LatentShiftEstimator, default=None
+        What is fitted. A :class:`~shoal.DomainMixture`, the default, takes a fast path
+        on a sample of at most 6,000 rows, with its own features and penalties where
+        these are given; any other is cloned and fitted for every candidate and fold.
+    n_folds : int, default=None
+        Folds of the held-out likelihood, stratified by domain; None: 3, or 5 for
+        fewer than 2,000 rows.
+    n_resamples : int, default=5
+        Resamples behind the stability; 0 leaves it out.
+    n_jobs : int, default=None
+        Threads; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    NClassesChoice
+        The curve, the choice (None for "no clear number") and a sentence.
+
+    Notes
+    -----
+    The rule: with k* the best on held-out rows, the rank of the cluster-by-domain table
+    is taken if it is within two standard errors of k*; otherwise the number nearest to
+    the rank among those within one. There is no clear number when domains do not
+    differ, when the likelihood still rises at the largest candidate, or when that
+    last set is wide. Never more classes than domains.
+
+    Examples
+    --------
+    >>> from shoal.analysis.choose import choose_n_classes
+    >>> from shoal.datasets.generated import make_latent_shift
+    >>> X, domains, _ = make_latent_shift(
+    ...     1500, n_classes=3, n_domains=6, separation=1.5, random_state=0)
+    >>> choice = choose_n_classes(X, domains, range(2, 6), random_state=0)
+    >>> choice.n_classes
+    3
+    """
+    from shoal.mixture.estimator import DomainMixture
+
+    if n_folds is not None:
+        _check_count("n_folds", n_folds, 2)
+    _check_count("n_resamples", n_resamples, 0)
+    rng = np.random.default_rng(
+        check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    )
+    model = DomainMixture() if estimator is None else clone(estimator)
+    collect = _mixture_evidence if isinstance(model, DomainMixture) else refit_evidence
+    evidence = collect(model, X, domains, n_classes, rng, n_folds, n_resamples, n_jobs)
+    return _conclude(evidence)
+
+
+def pick_n_classes(
+    rows: TrainingRows,
+    rng: np.random.Generator,
+    *,
+    options: Options | None = None,
+    n_jobs: int | None = None,
+) -> int:
+    """Choose the number of classes inside ``fit``, by the same rule at less cost.
+
+    Numbers around the rank are tried first, and further ones only while the best is at
+    the edge. Without a clear choice the fewest of the near-best are taken; where
+    domains do not differ, 2, with an IdentifiabilityWarning.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    rng : numpy Generator
+    options : Options, default=None
+        Features and penalties that the caller has fixed.
+    n_jobs : int, default=None
+
+    Returns
+    -------
+    int
+        Between 2 and the number of domains.
+    """
+    options = Options() if options is None else options
+    rank = quiet_rank(rows, options, rng)
+    most = rows.n_domains
+    low, high = max(2, rank.n_classes - 1), min(most, rank.n_classes + 2)
+    curve = make_curve(rows, rank.n_classes, high, options, rng, n_jobs=n_jobs)
+    points: dict[int, Point] = {}
+    curve.extend(points, range(low, high + 1))
+    while True:
+        best = max(points, key=lambda count: points[count].held_out.mean)
+        if best == high < most:
+            high = min(high + 2, most)
+        elif best == low > 2:
+            low -= 1
+        else:
+            break
+        curve.extend(points, range(low, high + 1))
+    scores = {count: points[count].held_out for count in sorted(points)}
+    evidence = Evidence(scores, {}, rank, baseline(curve.problem), most)
+    choice = _decide(evidence)
+    if not choice.signal:
+        warnings.warn(
+            f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=4
+        )
+    return choice.fallback
+
+
+# ---- the two ways to a curve -----------------------------------------------------
+
+
+def _mixture_evidence(
+    model: Any,
+    X: Any,
+    domains: Any,
+    n_classes: Iterable[int] | None,
+    rng: np.random.Generator,
+    n_folds: int | None,
+    n_resamples: int,
+    n_jobs: int | None,
+) -> Evidence:
+    X, codes, names = check_X_domains(model, X, domains, accept_sparse=True)
+    rows, options = model._training_rows(X, codes, names, None), model._options()
+    rank = quiet_rank(rows, options, rng)
+    candidates = check_candidates(n_classes, rank.n_classes, rows.n_domains)
+    curve = make_curve(
+        rows,
+        rank.n_classes,
+        candidates[-1],
+        options,
+        rng,
+        n_folds=n_folds,
+        n_jobs=n_jobs,
+    )
+    points: dict[int, Point] = {}
+    curve.extend(points, candidates)
+    seeds = rng.integers(2**31 - 1, size=n_resamples)
+    return Evidence(
+        {count: points[count].held_out for count in candidates},
+        {count: curve.stability(points[count].fit, seeds) for count in candidates},
+        rank,
+        baseline(curve.problem),
+        rows.n_domains,
+    )
+
+
+# ---- the rule --------------------------------------------------------------------
+
+
+class _Decision(NamedTuple):
+    n_classes: int | None
+    sentence: str
+    fallback: int
+    signal: bool
+
+
+def _decide(evidence: Evidence) -> _Decision:
+    """Weigh the held-out likelihood and the rank; see choose_n_classes."""
+    n_domains, rank = evidence.n_domains, evidence.rank.n_classes
+    scores = {k: s for k, s in evidence.scores.items() if k <= n_domains}
+    if not scores:
+        few = f"no candidate is identifiable: there are only {n_domains} domains"
+        return _Decision(None, f"No clear number of classes: {few}", 2, True)
+    best = max(scores, key=lambda count: scores[count].mean)
+    if not _has_signal(scores[best], evidence):
+        none = "domains do not differ beyond chance, so there is nothing to learn from"
+        return _Decision(None, f"No clear number of classes: {none}", 2, False)
+    near = _within(NEAR, scores, best)
+    if rank in _within(CLOSE, scores, best):
+        return _Decision(rank, _agreement(rank, best, n_domains), rank, True)
+    if best == max(scores) < n_domains:
+        return _Decision(
+            None,
+            f"No clear number of classes: held-out likelihood still rises at {best}, "
+            f"the largest tried; try up to {n_domains}",
+            best,
+            True,
+        )
+    if max(near) - min(near) >= WIDE:
+        return _Decision(
+            None,
+            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
+            f"rows about equally well, and the cluster-by-domain table supports {rank}",
+            min(near),
+            True,
+        )
+    chosen = min(near, key=lambda count: (abs(count - rank), count))
+    return _Decision(
+        chosen,
+        f"{chosen} classes: best on held-out rows within one standard error (best: "
+        f"{best}); the cluster-by-domain table alone supports {rank}",
+        chosen,
+        True,
+    )
+
+
+def _agreement(chosen: int, best: int, n_domains: int) -> str:
+    sentence = f"{chosen} classes: "
+    if chosen == best:
+        sentence += (
+            "best on held-out rows, and supported by the cluster-by-domain table"
+        )
+    else:
+        sentence += (
+            "supported by the cluster-by-domain table, and within two standard errors "
+            f"of the best on held-out rows ({best})"
+        )
+    if chosen == n_domains:
+        sentence += f"; more could not be told apart with {n_domains} domains"
+    return sentence
+
+
+def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
+    """Numbers of classes that are this many standard errors from the best, or less."""
+    top = scores[best]
+    return [
+        count
+        for count, score in scores.items()
+        if top.mean - score.mean <= errors * top.standard_error(score)
+    ]
+
+
+def _has_signal(best: HeldOut, evidence: Evidence) -> bool:
+    """Whether classes predict held-out domains better than chance does."""
+    gain = best.mean - evidence.baseline.mean
+    rank = evidence.rank
+    visible = rank.singular_values.max(initial=0) > rank.null.max()
+    doubt = NEAR if visible else CLOSE
+    return bool(gain > doubt * best.standard_error(evidence.baseline))
+
+
+def _conclude(evidence: Evidence) -> NClassesChoice:
+    scores = evidence.scores
+    candidates = np.array(list(scores))
+    identifiable = candidates <= evidence.n_domains
+    mean = np.array([score.mean for score in scores.values()])
+    possible = mean if not identifiable.any() else np.where(identifiable, mean, -np.inf)
+    top = scores[int(candidates[possible.argmax()])]
+    decision = _decide(evidence)
+    return NClassesChoice(
+        candidates=candidates,
+        held_out=mean,
+        standard_error=np.array([one.standard_error() for one in scores.values()]),
+        difference_error=np.array([top.standard_error(s) for s in scores.values()]),
+        stability=np.array([evidence.stability[count] for count in scores]),
+        identifiable=identifiable,
+        singular_values=evidence.rank.singular_values,
+        null=evidence.rank.null,
+        rank=evidence.rank.n_classes,
+        baseline=evidence.baseline.mean,
+        n_classes=decision.n_classes,
+        sentence=decision.sentence,
+    )
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
