@@ -1,1 +1,44 @@
-"""The command line."""
+"""The command line; see :mod:`shoal.cli.app` for its commands.
+
+Nothing here imports numpy or scikit-learn before a command needs them.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code (the console script ``shoal``)."""
+    from typer.main import get_command
+
+    from shoal.cli.app import app
+
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = get_command(app).main(given, prog_name="shoal", standalone_mode=False)
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        # typer's own errors, wherever its version keeps their classes
+        if not hasattr(error, "format_message"):
+            raise
+        code = _report_usage(error, given)
+    sys.exit(code or 0)
+
+
+def _report_usage(error: Any, arguments: Sequence[str]) -> int:
+    """Tell a wrong command line in the form of every other error."""
+    from shoal.cli.messages import Message
+    from shoal.cli.output import Output
+
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "shoal"
+    name = path.removeprefix("shoal").strip()
+    text = str(error.format_message()).replace("\n", " ")
+    output = Output(
+        name, as_json="--json" in arguments, color="--no-color" not in arguments
+    )
+    return output.fail(Message("E002", text, f"see `{path} --help`")).exit_code
