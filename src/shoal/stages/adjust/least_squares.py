@@ -1,16 +1,16 @@
 """Simplex least squares: the nearest mixture of the classes' rows."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.stages.adjust.linear import check_tables
-from shoal.stages.adjust.newton import Product, duality_gap, polish
+from shoal.stages.adjust.newton import Product
+from shoal.stages.adjust.rows import solve_rows
 from shoal.stages.adjust.splitting import (
     RELAXATION,
-    as_columns,
-    blocks,
     constrained_inverse,
     penalty_for,
     to_simplex,
@@ -20,8 +20,7 @@ __all__ = ["simplex_least_squares"]
 
 Array = NDArray[Any]
 
-# Iterations of splitting: for all rows, then for those whose gap is still open.
-ROUNDS = (24, 48)
+N_ITER = 28  # of splitting; fewer leave more rows to Newton steps, and take longer
 
 
 class _SquaredDistance:
@@ -34,39 +33,35 @@ class _SquaredDistance:
     def slope(self, x: Array) -> tuple[Array, Array]:
         return self.target - self.gram @ x, self.target[:0]
 
-    def hessian(self, weights: Array, dtype: Any) -> tuple[Product, Array]:
+    def product(self, weights: Array, dtype: Any) -> tuple[Product, Array]:
         gram = self.gram.astype(dtype)
-        return gram.__matmul__, np.diag(gram)[:, None]
+        return partial(np.matmul, gram), np.diag(gram)[:, None]
+
+    def hessian(self, weights: Array) -> Array:
+        return self.gram
 
     def select(self, columns: Array) -> Self:
         return type(self)(self.gram, self.target[:, columns])
 
 
 class _Splitting:
-    """Douglas-Rachford splitting of the squared distance and the constraint g >= 0."""
+    """Splitting of the squared distance and the constraint g >= 0."""
 
     def __init__(self, gram: Array) -> None:
         identity = np.eye(len(gram))
         self.free, self.free_offset = constrained_inverse(gram)
-        self.penalty = penalty_for(gram)
-        response, offset = constrained_inverse(gram + self.penalty * identity)
-        self.matrix = RELAXATION * (self.penalty * response - 0.5 * identity)
+        penalty = penalty_for(gram)
+        response, offset = constrained_inverse(gram + penalty * identity)
+        self.matrix = RELAXATION * (penalty * response - 0.5 * identity)
         self.response = RELAXATION * response
         self.offset = RELAXATION * offset[:, None]
 
-    def first(self, target: Array) -> Array:
-        """Start: the solution without the constraint, exact where it is positive."""
-        return np.asarray(self.free @ target + self.free_offset[:, None])
-
-    def again(self, x: Array, slope: Array) -> Array:
-        """Start from an approximate solution."""
-        excess = slope - (x * slope).sum(axis=0)
-        return np.where(x > 0, x, np.minimum(excess, 0) / self.penalty)
-
-    def run(self, signed: Array, target: Array, n_iter: int) -> Array:
-        push = self.response @ target + self.offset
+    def __call__(self, objective: _SquaredDistance) -> Array:
+        # Start without the constraint: exact already where no class is negative.
+        signed = self.free @ objective.target + self.free_offset[:, None]
+        push = self.response @ objective.target + self.offset
         size, image = np.empty_like(signed), np.empty_like(signed)
-        for _ in range(n_iter):
+        for _ in range(N_ITER):
             np.abs(signed, out=size)
             np.matmul(self.matrix, size, out=image)
             image += push
@@ -93,19 +88,13 @@ def simplex_least_squares(
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        q(y|x); rows sum to 1.
+        q(y|x); rows sum to 1. Where twin classes leave a choice, a solution.
 
     Notes
     -----
-    Splitting iterations for all rows at once [1]_, then projected Newton steps for the
-    rows that they leave open. Rows are worked in blocks: memory beyond the result does
-    not grow with the number of rows.
-
-    References
-    ----------
-    .. [1] Eckstein and Bertsekas, "On the Douglas-Rachford splitting method and the
-       proximal point algorithm", Mathematical Programming 55 (1992),
-       https://doi.org/10.1007/BF01581204
+    Splitting iterations for all rows, projected Newton steps for the rows that they
+    leave open, an interior-point method for what is left. Rows are worked in blocks:
+    memory beyond the result does not grow with the number of rows.
 
     Examples
     --------
@@ -118,26 +107,8 @@ def simplex_least_squares(
     if len(corners) == 1:
         return np.ones((len(points), 1), dtype=points.dtype)
     gram = corners @ corners.T
-    splitting = _Splitting(gram)
-    result = np.empty((len(points), len(corners)), dtype=points.dtype)
-    rows = np.arange(len(points))
-    for n_iter in ROUNDS:
-        left = [rows[:0]]
-        for block in blocks(rows):
-            target = corners @ as_columns(points, block)
-            if n_iter == ROUNDS[0]:
-                signed = splitting.first(target)
-            else:
-                x = result[block].T.astype(np.float64)
-                signed = splitting.again(x, target - gram @ x)
-            x = splitting.run(signed, target, n_iter)
-            result[block] = x.T
-            left.append(block[duality_gap(x, target - gram @ x) > tol])
-        rows = np.concatenate(left)
-    polish(
-        result,
-        rows,
-        lambda block: _SquaredDistance(gram, corners @ as_columns(points, block)),
-        tol,
-    )
-    return result
+
+    def objective_of(columns: Array) -> _SquaredDistance:
+        return _SquaredDistance(gram, corners @ columns)
+
+    return solve_rows(points, len(corners), objective_of, _Splitting(gram), tol)

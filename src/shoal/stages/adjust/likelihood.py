@@ -7,11 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.probability import normalize_rows
 from shoal.stages.adjust.linear import check_tables
-from shoal.stages.adjust.newton import Product, duality_gap, polish
+from shoal.stages.adjust.newton import Product
+from shoal.stages.adjust.rows import solve_rows
 from shoal.stages.adjust.splitting import (
     RELAXATION,
-    as_columns,
-    blocks,
     constrained_inverse,
     penalty_for,
     to_simplex,
@@ -21,9 +20,10 @@ __all__ = ["maximum_likelihood"]
 
 Array = NDArray[Any]
 
-N_ITER = 18
-# Below this a mixture's probability of a domain counts as impossible.
-IMPOSSIBLE = 1e-150
+N_ITER = 18  # of splitting; fewer leave more to Newton steps, and take longer
+# Probabilities of a domain below this are the rounding error of some softmax.
+NOISE = 1e-12
+IMPOSSIBLE = 1e-30  # keeps ratios to mixtures that rule out a domain finite
 
 
 class _Divergence:
@@ -38,16 +38,21 @@ class _Divergence:
         ratio = self.points / mixed
         return self.corners @ ratio, ratio / mixed
 
-    def hessian(self, weights: Array, dtype: Any) -> tuple[Product, Array]:
-        corners, weights = self.corners.astype(dtype), weights.astype(dtype)
+    def product(self, weights: Array, dtype: Any) -> tuple[Product, Array]:
+        corners = self.corners.astype(dtype)
+        # Domains that a row rules out have no curvature; a trace of it bounds the step.
+        weights = np.clip(weights, 1e-6, 1e30).astype(dtype)
         across, mixed = np.ascontiguousarray(corners.T), np.empty_like(weights)
 
-        def product(direction: Array) -> Array:
+        def multiply(direction: Array) -> Array:
             np.matmul(across, direction, out=mixed)
             np.multiply(mixed, weights, out=mixed)
             return np.asarray(corners @ mixed)
 
-        return product, corners**2 @ weights
+        return multiply, corners**2 @ weights
+
+    def hessian(self, weights: Array) -> Array:
+        return np.asarray((self.corners * weights.T[:, None]) @ self.corners.T)
 
     def select(self, columns: Array) -> Self:
         return type(self)(self.corners, self.points[:, columns])
@@ -62,47 +67,44 @@ class _Splitting:
     """
 
     def __init__(self, corners: Array) -> None:
-        k, self.n_domains = corners.shape
-        typical = np.maximum(corners.mean(axis=0), 1e-3 / self.n_domains)
-        penalty = 0.8 / typical
+        k, r = corners.shape
+        penalty = 0.8 / np.maximum(corners.mean(axis=0), 1e-3 / r)
         weighted = (corners * penalty) @ corners.T
         class_penalty = penalty_for(weighted)
         response, offset = constrained_inverse(weighted + class_penalty * np.eye(k))
         to_classes = np.hstack([corners * penalty, class_penalty * np.eye(k)])
+        # Start from least squares without g >= 0, and from f = p for the multipliers.
         free, free_offset = constrained_inverse(corners @ corners.T)
-        start = np.vstack([corners.T, np.eye(k)])
-
-        def narrow(array: Array) -> Array:
-            return np.ascontiguousarray(array, dtype=np.float32)
-
-        self.to_classes = narrow(RELAXATION * response @ to_classes)
-        self.offset = narrow(RELAXATION * offset[:, None])
-        self.to_domains = narrow(corners.T)
-        self.start = narrow(start @ free @ corners)
+        both = np.vstack([corners.T, np.eye(k)])
         multipliers = np.append(1 / penalty, np.zeros(k))
-        self.start_offset = narrow((start @ free_offset - multipliers)[:, None])
-        self.bend = narrow(4 / penalty[:, None])
 
-    def run(self, points: Array, n_iter: int) -> Array:
-        r = self.n_domains
-        points = points.astype(np.float32)
+        self.to_classes = _narrow(RELAXATION * response @ to_classes)
+        self.offset = _narrow(RELAXATION * offset[:, None])
+        self.to_domains = _narrow(corners.T)
+        self.start = _narrow(both @ free @ corners)
+        self.start_offset = _narrow((both @ free_offset - multipliers)[:, None])
+        self.bend = _narrow(4 / penalty[:, None])
+
+    def __call__(self, objective: _Divergence) -> Array:
+        points = _narrow(objective.points)
         signed = self.start @ points + self.start_offset
-        bend = self.bend * points
-        size = np.empty_like(signed)
-        for _ in range(n_iter):
-            # The reflection through -f log p; through g >= 0 it is the absolute value.
-            np.multiply(signed[:r], signed[:r], out=size[:r])
-            size[:r] += bend
-            np.sqrt(size[:r], out=size[:r])
-            np.abs(signed[r:], out=size[r:])
+        size, bend = np.empty_like(signed), self.bend * points
+        domains, classes = signed[: len(points)], signed[len(points) :]
+        domain_size, class_size = size[: len(points)], size[len(points) :]
+        for _ in range(N_ITER):
+            # Reflections: through -f log p a square root, through g >= 0 |g|.
+            np.multiply(domains, domains, out=domain_size)
+            domain_size += bend
+            np.sqrt(domain_size, out=domain_size)
+            np.abs(classes, out=class_size)
             x = self.to_classes @ size
             x += self.offset
             size *= RELAXATION / 2
             signed *= 1 - RELAXATION / 2
             signed -= size
-            signed[:r] += self.to_domains @ x
-            signed[r:] += x
-        return to_simplex(signed[r:])
+            domains += self.to_domains @ x
+            classes += x
+        return to_simplex(classes)
 
 
 def maximum_likelihood(
@@ -112,7 +114,7 @@ def maximum_likelihood(
 
     The same as maximizing sum_d f_d(x) log (g T)_d. A domain that no class can produce
     tells nothing about the class and is left out; a row that has only such domains
-    gets the uniform distribution.
+    is taken for an average one. Probabilities below 1e-12 count as 0.
 
     Parameters
     ----------
@@ -127,14 +129,15 @@ def maximum_likelihood(
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        q(y|x); rows sum to 1.
+        q(y|x); rows sum to 1. Where twin classes leave a choice, a solution.
 
     Notes
     -----
     The classical algorithm is EM, whose steps g_y <- g_y sum_d f_d T_yd / (g T)_d creep
-    near the boundary. Here splitting iterations find the classes present and Newton
-    steps finish. Rows are worked in blocks: memory beyond the result does not grow with
-    the number of rows.
+    near the boundary. Here splitting iterations find the classes present, projected
+    Newton steps finish, and an interior-point method takes the rows that they leave
+    open. Rows are worked in blocks: memory beyond the result does not grow with the
+    number of rows.
 
     Examples
     --------
@@ -144,47 +147,19 @@ def maximum_likelihood(
            [1. , 0. ]])
     """
     points, corners = check_tables(domain_given_x, domain_given_class)
+    if len(corners) == 1:
+        return np.ones((len(points), 1), dtype=points.dtype)
     possible = corners.max(axis=0) > 0
     if not possible.all():
         points, corners = points[:, possible], corners[:, possible]
         points = normalize_rows(np.maximum(points, 0), empty=corners.mean(axis=0))
-    if len(corners) == 1:
-        return np.ones((len(points), 1), dtype=points.dtype)
-    splitting = _Splitting(corners)
-    result = np.empty((len(points), len(corners)), dtype=points.dtype)
-    left = [np.arange(0)]
 
-    def objective_of(rows: Array) -> _Divergence:
-        return _Divergence(corners, _distributions(as_columns(points, rows)))
+    def objective_of(columns: Array) -> _Divergence:
+        columns[columns < NOISE] = 0
+        return _Divergence(corners, columns / columns.sum(axis=0))
 
-    for block in blocks(np.arange(len(points))):
-        objective = objective_of(block)
-        x = splitting.run(objective.points, N_ITER)
-        _revive(x, objective)
-        result[block] = x.T
-        left.append(block[duality_gap(x, objective.slope(x)[0]) > tol])
-    polish(result, np.concatenate(left), objective_of, tol)
-    return result
+    return solve_rows(points, len(corners), objective_of, _Splitting(corners), tol)
 
 
-def _distributions(points: Array) -> Array:
-    """Exact distributions from columns that passed the check with a tolerance."""
-    np.maximum(points, 0, out=points)
-    points /= points.sum(axis=0)
-    return points
-
-
-def _revive(x: Array, objective: _Divergence) -> None:
-    """Bring back classes without which a domain that occurs would be impossible.
-
-    Newton's method is slow from there (it can only double such a probability), EM is
-    fast.
-    """
-    mixed = objective.corners.T @ x
-    columns = np.flatnonzero((mixed < 1e-3 * objective.points).any(axis=0))
-    if len(columns):
-        part = objective.select(columns)
-        revived = 0.9 * x[:, columns] + 0.1 / len(x)
-        for _ in range(5):
-            revived *= part.slope(revived)[0]
-        x[:, columns] = revived
+def _narrow(array: Array) -> Array:
+    return np.ascontiguousarray(array, dtype=np.float32)

@@ -7,52 +7,24 @@ same for all rows. They are written here for one *signed* variable per coordinat
 solution where it is positive, the scaled multiplier of x >= 0 where it is negative. The
 reflected coordinate is then just the absolute value of the signed one.
 
-Rows of the tables are columns here, in blocks that stay in the cache.
+References
+----------
+Eckstein and Bertsekas, "On the Douglas-Rachford splitting method and the proximal point
+algorithm", Mathematical Programming 55 (1992), https://doi.org/10.1007/BF01581204
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "RELAXATION",
-    "as_columns",
-    "blocks",
-    "constrained_inverse",
-    "penalty_for",
-    "to_simplex",
-]
+__all__ = ["RELAXATION", "constrained_inverse", "penalty_for", "to_simplex"]
 
 Array = NDArray[Any]
 
-# Rows solved together. Ten arrays of this many columns fit in a core's own cache.
-BLOCK = 1024
 # Over-relaxation of each iteration, between 1 (plain) and 2 (pure reflections); this
 # and the factor in penalty_for needed the fewest iterations in our trials.
 RELAXATION = 1.9
-
-
-def blocks(rows: Array) -> Iterator[Array]:
-    """Cut row numbers into blocks."""
-    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
-
-
-def as_columns(table: Array, rows: Array) -> Array:
-    """Copy some rows of a table into contiguous columns of float64."""
-    return np.ascontiguousarray(table[rows].T, dtype=np.float64)
-
-
-def to_simplex(signed: Array) -> Array:
-    """Take the positive parts of columns, scaled to sum to 1, in float64."""
-    x = np.maximum(signed, 0, dtype=np.float64)
-    total = x.sum(axis=0)
-    lost = total <= 0
-    if lost.any():
-        x[:, lost], total[lost] = 1, len(x)
-    x /= total
-    return x
 
 
 def constrained_inverse(matrix: Array) -> tuple[Array, Array]:
@@ -70,18 +42,28 @@ def constrained_inverse(matrix: Array) -> tuple[Array, Array]:
 
 def penalty_for(matrix: Array) -> float:
     """Weight of x >= 0 against the quadratic part: between its extreme curvatures."""
-    spectrum, _ = _sum_free_spectrum(matrix)
-    largest = max(spectrum[-1], 1e-8 * np.trace(matrix))
+    curvature, _ = _sum_free_spectrum(matrix)
+    largest = max(curvature[-1], 1e-8 * np.trace(matrix))
     # Twin classes have no curvature: the floor keeps the other classes moving.
-    return float(2 * np.sqrt(largest * max(spectrum[0], 1e-4 * largest)))
+    return float(2 * np.sqrt(largest * max(curvature[0], 1e-4 * largest)))
+
+
+def to_simplex(signed: Array) -> Array:
+    """Take the positive parts of columns, scaled to sum to 1, in float64."""
+    x = np.maximum(signed, 0, dtype=np.float64)
+    total = x.sum(axis=0)
+    lost = total <= 0
+    if lost.any():
+        x[:, lost], total[lost] = 1, len(x)
+    x /= total
+    return x
 
 
 def _sum_free_spectrum(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues and vectors of a symmetric matrix among vectors that sum to 0."""
-    center = np.eye(len(matrix)) - 1 / len(matrix)
+    along_ones = np.full_like(matrix, 1 / len(matrix))
+    center = np.eye(len(matrix)) - along_ones
     # A large eigenvalue along (1, ..., 1) sorts that direction last, to be dropped.
-    shifted = center @ matrix @ center + 10 * np.trace(matrix) * (
-        np.eye(len(matrix)) - center
-    )
+    shifted = center @ matrix @ center + 10 * np.trace(matrix) * along_ones
     values, vectors = np.linalg.eigh(shifted)
     return values[:-1], vectors[:, :-1]
