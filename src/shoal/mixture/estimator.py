@@ -31,7 +31,7 @@ __all__ = ["DomainMixture"]
 Array = np.ndarray[Any, Any]
 
 # A final climb that still gains more than this over its last iterations has not ended.
-UNFINISHED = 1e-4
+UNFINISHED = 1e-3
 LAST_ITERATIONS = 20
 # A class rarer than this everywhere holds no rows to speak of.
 COLLAPSED = 1e-3
@@ -340,7 +340,7 @@ default="auto"
                 CollapseWarning,
                 stacklevel=4,
             )
-        tail = solution.fit.history[-LAST_ITERATIONS:]
+        tail = solution.fit.history[-min(self.n_iter_, LAST_ITERATIONS) :]
         if not solution.fit.converged and tail[0] - tail[-1] > UNFINISHED:
             warnings.warn(
                 f"the final climb was cut at max_iter={self.max_iter} while the "

@@ -145,16 +145,17 @@ class FeatureMap:
     # ---- expansions ---------------------------------------------------------------
 
     def _fit_kernel(self, Z: Array, row_weight: Array) -> None:
+        """Centres by k-means; half the median distance between them is the width."""
         count = min(self.n_components, len(Z) // 2)
-        if self.expansion == "nystroem":
-            gamma = 0.5 / Z.shape[1]
-            self.kernel_ = Nystroem(
-                gamma=gamma, n_components=count, random_state=self.random_state
-            ).fit(Z)
-            return
         kmeans = KMeans(count, n_init=1, max_iter=30, random_state=self.random_state)
         self.centres_ = kmeans.fit(Z, sample_weight=row_weight).cluster_centers_
         self.width_ = max(np.median(pdist(self.centres_)) / 2, 1e-12)
+        if self.expansion == "nystroem":
+            self.kernel_ = Nystroem(
+                gamma=1 / (2 * self.width_**2),
+                n_components=len(self.centres_),
+                random_state=self.random_state,
+            ).fit(self.centres_)
 
     def _expand(self, X: Array, log_domain_given_x: Array | None) -> Array:
         Z = self._scaled(X)
@@ -166,7 +167,8 @@ class FeatureMap:
         elif self.expansion == "rbf":
             extra = self._bumps(Z)
         elif self.expansion == "nystroem":
-            extra = self.kernel_.transform(Z)
+            # its columns are small; as many as there are, they get unit spread
+            extra = self.kernel_.transform(Z) * np.sqrt(len(self.centres_))
         else:
             if log_domain_given_x is None:
                 proba = self.discriminator.predict_proba(X)
