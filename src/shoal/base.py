@@ -23,6 +23,7 @@ from shoal.validation import check_X, encode_domains
 if TYPE_CHECKING:
     from shoal.analysis.adapt import Adaptation
     from shoal.analysis.bootstrap import Intervals
+    from shoal.merged import MergedClasses
 
 __all__ = ["LatentShiftEstimator"]
 
@@ -42,7 +43,11 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
 
     def _novelty(self, X: Any) -> Array:
         """Distance of rows to what fit has seen, larger is stranger; X is validated."""
-        raise NotImplementedError
+        return self.novelty_.distance(self._familiar_space(X))
+
+    def _familiar_space(self, X: Any) -> Any:
+        """Rows as :func:`shoal.analysis.novelty.fit_novelty` has seen them in fit."""
+        return X
 
     # ---- storing a solution -------------------------------------------------------
 
@@ -238,6 +243,27 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         other = copy.copy(self)
         other.class_names_ = renamed
         return other
+
+    def merge(self, *classes: Any, name: str | None = None) -> "MergedClasses":
+        """Return a fitted estimator in which some classes are one.
+
+        Parameters
+        ----------
+        *classes : int or str
+            Two or more classes, by index, ``"c0"``-style id or name.
+        name : str, default=None
+            Name of the merged class; the joined names of its parts when None.
+
+        Returns
+        -------
+        MergedClasses
+            Its probabilities are sums over the parts, exactly; ``.estimator`` is the
+            original, unchanged.
+        """
+        from shoal.merged import merge_classes
+
+        check_is_fitted(self)
+        return merge_classes(self, classes, name)
 
     def _class_index(self, key: Any) -> int:
         """Index of a class given as index, id ``c0`` or name."""

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.analysis.novelty import fit_novelty
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import CollapseWarning
 from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
@@ -36,6 +37,7 @@ LAST_ITERATIONS = 20
 # A class rarer than this everywhere holds no rows to speak of.
 COLLAPSED = 1e-3
 PREDICT_ROWS = 16_384
+NOVELTY_ROWS = 5_000
 
 
 class DomainMixture(LatentShiftEstimator):
@@ -234,6 +236,8 @@ default="auto"
         n_classes = self._resolve_n_classes(rows, rng)
         solution = find_solution(rows, n_classes, options, rng)
         self._keep(solution, rows, names)
+        familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
+        self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._posterior(X, codes, None).argmax(axis=1)
         self._warn_about(solution)
         return self
@@ -350,6 +354,9 @@ default="auto"
             )
 
     # ---- prediction ---------------------------------------------------------------
+
+    def _familiar_space(self, X: Any) -> Any:
+        return self.features_.scaled(X if self.varying_.all() else X[:, self.varying_])
 
     def _class_given_x(self, X: Any) -> Array:
         weights = self.weights_.astype(X.dtype)

@@ -66,7 +66,7 @@ class FeatureMap:
         else:
             self._fit_dense(X, row_weight)
         if self.expansion in ("rbf", "nystroem"):
-            self._fit_kernel(self._scaled(X), row_weight)
+            self._fit_kernel(self.scaled(X), row_weight)
         return self
 
     def transform(self, X: Any, *, log_domain_given_x: Array | None = None) -> Any:
@@ -81,7 +81,7 @@ class FeatureMap:
                     f"expansion={self.expansion!r} needs dense X; use "
                     "expansion='linear' for sparse matrices"
                 )
-            return self._scaled(X)
+            return self.scaled(X)
         n_rows = X.shape[0]
         result: Array | None = None
         for start in range(0, n_rows, BLOCK_ROWS):
@@ -134,7 +134,8 @@ class FeatureMap:
             return X
         return np.clip(X, low, high)
 
-    def _scaled(self, X: Any) -> Any:
+    def scaled(self, X: Any) -> Any:
+        """Rows after scaling, before any expansion."""
         if sparse.issparse(X):
             scaled = X.multiply(1 / self.spread_).tocsr()
             return scaled.astype(self.dtype_)
@@ -158,7 +159,7 @@ class FeatureMap:
             ).fit(self.centres_)
 
     def _expand(self, X: Array, log_domain_given_x: Array | None) -> Array:
-        Z = self._scaled(X)
+        Z = self.scaled(X)
         if self.expansion == "linear":
             return Z
         if self.expansion == "quadratic":

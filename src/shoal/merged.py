@@ -1,0 +1,106 @@
+"""Classes of a fitted estimator, some of them merged: probabilities simply add up."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from shoal.base import LatentShiftEstimator
+from shoal.probability import canonical_order, domain_given_class
+
+__all__ = ["MergedClasses", "merge_classes"]
+
+Array = np.ndarray[Any, Any]
+
+
+class MergedClasses(LatentShiftEstimator):
+    """A fitted estimator seen through fewer classes.
+
+    Made by ``estimator.merge(...)``. The original is kept in ``estimator``, so that a
+    merge can be undone; p_d(y|x) of a merged class is the sum over its parts.
+
+    Parameters
+    ----------
+    estimator : fitted LatentShiftEstimator
+    groups : sequence of sequences of int
+        The classes of ``estimator`` that make up each class here.
+    """
+
+    def __init__(self, estimator: Any, groups: Sequence[Sequence[int]]) -> None:
+        self.estimator = estimator
+        self.groups = groups
+
+    def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
+        """Refuse: refit the original, then merge again."""
+        raise ValueError(
+            "merged classes cannot be fitted; fit the original estimator and merge again"
+        )
+
+    def _see_through(self, names: list[str]) -> Self:
+        """Store what follows from the original's solution."""
+        origin = self.estimator
+        self._sum = np.zeros((origin.n_classes_, len(self.groups)))
+        for index, group in enumerate(self.groups):
+            self._sum[list(group), index] = 1
+        self._store(origin.prevalence_ @ self._sum, origin.domains_,
+                    origin.domain_weight_)  # fmt: skip
+        self.domain_given_class_ = domain_given_class(
+            self.prevalence_, self.domain_weight_
+        )
+        self.class_names_ = names
+        self.n_features_in_ = origin.n_features_in_
+        if hasattr(origin, "feature_names_in_"):
+            self.feature_names_in_ = origin.feature_names_in_
+        if hasattr(origin, "novelty_"):
+            self.novelty_ = origin.novelty_
+        new_class = self._sum.argmax(axis=1)
+        self.labels_ = new_class[origin.labels_]
+        return self
+
+    def _class_given_x(self, X: Any) -> Array:
+        return np.asarray(self.estimator._class_given_x(X) @ self._sum)
+
+    def _posterior(
+        self, X: Any, codes: Array | None, prevalence: Array | None
+    ) -> Array:
+        if prevalence is not None:
+            prevalence = self._split_prevalence(prevalence)
+        return np.asarray(self.estimator._posterior(X, codes, prevalence) @ self._sum)
+
+    def _split_prevalence(self, prevalence: Array) -> Array:
+        """Shares of the parts: as in training within each merged class."""
+        part = self.estimator.class_weight_
+        whole = self._sum.T @ part
+        share = np.divide(prevalence, whole, out=np.zeros_like(whole), where=whole > 0)
+        split = part * (self._sum @ share)
+        return np.asarray(split / split.sum())
+
+    def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
+        return self.estimator._score_rows(X, codes, sample_weight)
+
+    def _novelty(self, X: Any) -> Array:
+        return self.estimator._novelty(X)
+
+    def _check_rows(self, X: Any) -> Any:
+        return self.estimator._check_rows(X)
+
+
+def merge_classes(
+    estimator: Any, classes: Sequence[Any], name: str | None = None
+) -> MergedClasses:
+    """Merge some classes of a fitted estimator; see ``estimator.merge``."""
+    members = sorted({estimator._class_index(key) for key in classes})
+    if len(members) < 2:
+        raise ValueError(
+            f"merge needs at least two different classes, got {list(classes)}"
+        )
+    if len(members) == estimator.n_classes_:
+        raise ValueError("merge would leave one class; keep at least two")
+    rest = [[i] for i in range(estimator.n_classes_) if i not in members]
+    groups = [members, *rest]
+    old = estimator.class_names_
+    names = [name or "+".join(old[i] for i in members), *(old[g[0]] for g in rest)]
+    table = np.stack([estimator.prevalence_[:, g].sum(axis=1) for g in groups], axis=1)
+    order = canonical_order(table)
+    merged = MergedClasses(estimator, [groups[i] for i in order])
+    return merged._see_through([names[i] for i in order])
