@@ -33,7 +33,7 @@ class MergedClasses(LatentShiftEstimator):
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Refuse: refit the original, then merge again."""
         raise ValueError(
-            "merged classes cannot be fitted; fit the original estimator and merge again"
+            "merged classes cannot be fitted; fit the original and merge again"
         )
 
     def _see_through(self, names: list[str]) -> Self:
