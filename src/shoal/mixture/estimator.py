@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.analysis.novelty import fit_novelty
@@ -18,7 +18,7 @@ from shoal.mixture.objective import softmax_classes
 from shoal.mixture.rows import canonical_rows
 from shoal.mixture.search import Options, Solution, find_solution
 from shoal.mixture.training import TrainingRows
-from shoal.probability import canonical_order, class_posterior
+from shoal.probability import canonical_order
 from shoal.validation import (
     check_n_classes,
     check_X_domains,
@@ -238,7 +238,12 @@ default="auto"
         self._keep(solution, rows, names)
         familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
-        self.labels_ = self._posterior(X, codes, None).argmax(axis=1)
+        self.labels_ = np.concatenate(
+            [
+                self._posterior(X[rows], codes[rows], None).argmax(axis=1)
+                for rows in gen_batches(len(codes), PREDICT_ROWS)
+            ]
+        )
         self._warn_about(solution)
         return self
 
@@ -254,8 +259,8 @@ default="auto"
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
-        scaled = FeatureMap("column").fit(X, np.ones(X.shape[0])).transform(X)
-        order = canonical_rows(scaled, codes)
+        plain = FeatureMap("column").fit(X, np.ones(X.shape[0]))
+        order = canonical_rows(plain.transform(X), codes)
         if sample_weight is not None:
             sample_weight = sample_weight[order]
         return TrainingRows(X[order], codes[order], sample_weight, weight)
@@ -313,16 +318,11 @@ default="auto"
     def _keep(self, solution: Solution, rows: TrainingRows, names: Array) -> None:
         """Store the solution with its classes in canonical order."""
         fit = solution.fit
-        class_given_x = rows.problem(solution.features).class_given_x(fit.weights)
-        posterior = class_posterior(class_given_x, fit.domain_given_class, rows.codes)
-        share = rows.row_weight / rows.domain_weight[rows.codes]
-        edges = np.searchsorted(rows.codes, np.arange(rows.n_domains))
-        prevalence = np.add.reduceat(posterior * share[:, None], edges, axis=0)
-        prevalence /= prevalence.sum(axis=1, keepdims=True)
+        prevalence = solution.class_given_domain
         order = canonical_order(prevalence)
         self.features_ = solution.features
         self.weights_ = fit.weights[order]
-        self._store(prevalence[:, order].astype(float), names, rows.domain_weight)
+        self._store(prevalence[:, order], names, rows.domain_weight)
         self.penalties_ = solution.penalties
         self.held_out_ = solution.held_out
         self.start_ = solution.start
@@ -361,12 +361,11 @@ default="auto"
     def _class_given_x(self, X: Any) -> Array:
         weights = self.weights_.astype(X.dtype)
         result = np.empty((X.shape[0], self.n_classes_))
-        for start in range(0, X.shape[0], PREDICT_ROWS):
-            rows = X[start : start + PREDICT_ROWS]
-            rows = rows if self.varying_.all() else rows[:, self.varying_]
-            design = self.features_.transform(rows)
+        for rows in gen_batches(X.shape[0], PREDICT_ROWS):
+            block = X[rows] if self.varying_.all() else X[rows][:, self.varying_]
+            design = self.features_.transform(block)
             logits = np.asarray((design @ weights[:, :-1].T).T) + weights[:, -1:]
-            result[start : start + PREDICT_ROWS] = softmax_classes(logits)[0].T
+            result[rows] = softmax_classes(logits)[0].T
         result /= result.sum(axis=1, keepdims=True)
         return result
 

@@ -20,6 +20,7 @@ from shoal.mixture.options import RIDGE_FACTOR, Options
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import cluster_rows
 from shoal.mixture.training import TrainingRows
+from shoal.probability import normalize_rows
 
 __all__ = ["Solution", "find_solution"]
 
@@ -38,6 +39,7 @@ MANY_CLASSES = 15
 class Solution:
     """What the search found and the record of how."""
 
+    class_given_domain: Array  # mean posterior of each domain's rows
     features: FeatureMap
     penalties: Penalties
     fit: Fit
@@ -71,7 +73,11 @@ def find_solution(
     report("final fit")
     whole = rung.problem if sample is rows else rows.problem(rung.features)
     fit = _polish(whole, fit, penalties, options)
+    T = fit.domain_given_class
     return Solution(
+        class_given_domain=normalize_rows(
+            whole.value_and_gradient(fit.weights, T, penalties)[2].T
+        ),
         features=rung.features,
         penalties=penalties,
         fit=fit,
