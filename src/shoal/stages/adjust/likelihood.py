@@ -158,7 +158,8 @@ def maximum_likelihood(
         columns[columns < NOISE] = 0
         return _Divergence(corners, columns / columns.sum(axis=0))
 
-    return solve_rows(points, len(corners), objective_of, _Splitting(corners), tol)
+    split = _Splitting(corners)
+    return solve_rows(points, len(corners), objective_of, split, tol=tol, inner=7)
 
 
 def _narrow(array: Array) -> Array:

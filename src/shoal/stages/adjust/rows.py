@@ -27,7 +27,9 @@ def solve_rows(
     n_classes: int,
     objective_of: Callable[[Array], Objective],
     split: Callable[[Any], Array],
+    *,
     tol: float,
+    inner: int,
 ) -> Array:
     """Minimize one convex function per row over distributions.
 
@@ -41,6 +43,8 @@ def solve_rows(
         Approximate solution, (n_classes, n), of an objective.
     tol : float
         Duality gap at which a row is done.
+    inner : int
+        Iterations of conjugate gradients in the first Newton steps.
 
     Returns
     -------
@@ -53,8 +57,8 @@ def solve_rows(
 
     attempts: list[Callable[[Objective, Array], Array]] = [
         split_first,
-        partial(newton_steps, tol=tol, n_steps=3, inner=7, dtype=np.float32),
-        partial(newton_steps, tol=tol, n_steps=6, inner=30, dtype=np.float64),
+        partial(newton_steps, tol=tol, n_steps=3, inner=inner, dtype=np.float32),
+        partial(newton_steps, tol=tol, n_steps=6, inner=4 * inner, dtype=np.float64),
         partial(interior_point, tol=tol),
     ]
     result = np.zeros((len(points), n_classes), dtype=points.dtype)
