@@ -397,12 +397,6 @@ def test_canonical_order_breaks_ties_by_the_first_domain_that_differs():
     assert_array_equal(prob.canonical_order([[0.5, 0.5], [0.5, 0.5]]), [0, 1])
 
 
-def test_canonical_order_with_domain_weights():
-    prevalence = [[0.9, 0.1], [0.0, 1.0]]
-    assert_array_equal(prob.canonical_order(prevalence), [1, 0])
-    assert_array_equal(prob.canonical_order(prevalence, [3, 1]), [0, 1])
-
-
 def test_canonical_order_ignores_the_last_bits():
     third = 0.1 + 0.2  # not quite 0.3
     prevalence = np.array([[third, 0.3, 0.4], [0.3, third, 0.4]])

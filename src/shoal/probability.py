@@ -258,17 +258,14 @@ def match_rows(reference: ArrayLike, rows: ArrayLike) -> Array:
     return np.asarray(linear_sum_assignment(cost)[1])
 
 
-def canonical_order(
-    class_given_domain: ArrayLike, domain_weight: ArrayLike | None = None
-) -> Array:
+def canonical_order(class_given_domain: ArrayLike) -> Array:
     """Order of classes by decreasing mean prevalence; ties by the first domain.
 
-    The mean is over domains with equal weight unless ``domain_weight`` says
-    otherwise. Rounded to 12 digits, so that the last bits never decide.
+    The mean is over domains, each counted once whatever its weight. Rounded to 12
+    digits, so that the last bits never decide.
     """
     prevalence = np.round(np.asarray(class_given_domain, dtype=float), 12)
-    weight = _weights(domain_weight, prevalence.shape[0])
-    mean = np.round(weight @ prevalence, 12)
+    mean = np.round(prevalence.mean(axis=0), 12)
     # lexsort reads its last key first: the mean, then domain 0, 1, ...
     return np.lexsort([*(-prevalence[::-1]), -mean])
 

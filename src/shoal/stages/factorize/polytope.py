@@ -294,7 +294,7 @@ def minimum_volume_polytope(
     # The mean point is the prior: its coordinates are q(y), which orders the classes.
     class_weight = np.linalg.lstsq(corners.T, weight @ points, rcond=None)[0]
     prevalence = class_given_domain(corners, np.maximum(class_weight, 0))
-    return np.asarray(corners[canonical_order(prevalence, weight @ points)])
+    return np.asarray(corners[canonical_order(prevalence)])
 
 
 def _check_request(points: Array, n_classes: int, outside: float) -> None:

@@ -103,7 +103,7 @@ def describe(
     solution: Solution, table: Array, domain_weight: Array, method: str
 ) -> Factorization:
     """Order the classes of a solution and measure how well it fits its table."""
-    order = canonical_order(solution.class_given_domain, domain_weight)
+    order = canonical_order(solution.class_given_domain)
     prevalence = solution.class_given_domain[:, order]
     clusters = solution.cluster_given_class[order]
     product = prevalence @ clusters
