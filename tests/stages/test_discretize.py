@@ -93,6 +93,19 @@ def test_scikit_learn_is_called_as_it_is(blobs, seed):
     assert_array_equal(ours.labels_, theirs.labels_)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hellinger_is_euclidean_between_square_roots(engine, seed):
+    points = np.random.default_rng(seed).dirichlet(np.ones(4), size=300)
+    options = {"engine": engine, "random_state": seed}
+    ours = KMeansDiscretizer(5, metric="hellinger", **options).fit(points)
+    theirs = KMeansDiscretizer(5, **options).fit(np.sqrt(points))
+    assert_array_equal(ours.cluster_centers_, theirs.cluster_centers_)
+    assert_array_equal(ours.labels_, theirs.labels_)
+    assert_array_equal(ours.predict(points), ours.labels_)
+    with pytest.raises(ValueError, match="takes distributions, and points has negat"):
+        ours.fit(points - 0.5)
+
+
 def test_faiss_as_published(seed):
     """The paper's settings; its silent sample is repeated only when asked for."""
     rng = np.random.default_rng(seed)
@@ -212,6 +225,7 @@ def test_assign_to_centers_is_the_nearest(seed):
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"max_iter": -1}, "max_iter must be a whole number from 1"),
+        ({"metric": "cosine"}, "metric must be 'euclidean' or 'hellinger', got"),
         ({"engine": "torch"}, "engine must be 'sklearn' or 'faiss', got 'torch'"),
         ({"max_samples": 3}, "max_samples must be None or .* n_clusters=8, got 3"),
         ({"max_samples": 0.5}, "max_samples must be None or a whole number"),

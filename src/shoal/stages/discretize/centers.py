@@ -77,6 +77,7 @@ def kmeans(
     sample_weight: ArrayLike | None = None,
     n_init: int = 5,
     max_iter: int = 100,
+    metric: str = "euclidean",
     engine: str = "sklearn",
     max_samples: int | None = None,
     max_points_per_centroid: int | None = None,
@@ -91,7 +92,7 @@ def kmeans(
         Number of clusters wanted. If there are not so many distinct points, each of
         them is a cluster of its own: nothing is lost, and fewer centers come back.
     sample_weight : array-like of shape (n_samples,), default=None
-    n_init, max_iter, engine, max_samples, max_points_per_centroid, random_state
+    n_init, max_iter, metric, engine, max_samples, max_points_per_centroid, random_state
         See :class:`KMeansDiscretizer`.
 
     Returns
@@ -101,15 +102,19 @@ def kmeans(
     clusters : ndarray of shape (n_samples,)
         Index of the nearest center.
 
+    Notes
+    -----
+    With ``metric="hellinger"`` the centers are those of the square roots.
+
     Examples
     --------
     >>> centers, clusters = kmeans([[0.0], [0.1], [0.9], [1.0]], 2, random_state=0)
     >>> clusters[0] == clusters[1], clusters[2] == clusters[3], len(set(clusters))
     (np.True_, np.True_, 2)
     """
-    rows = np.asarray(points)
+    _check_kmeans(n_clusters, n_init, max_iter, metric, engine)
+    rows = embed(points, metric)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    _check_kmeans(n_clusters, n_init, max_iter, engine)
     _check_sampling(n_clusters, engine, max_samples, max_points_per_centroid)
     seen, weight = _stated_sample(rows, weight, max_samples, random_state)
     centers = _distinct_rows(seen, n_clusters)
@@ -132,17 +137,34 @@ def kmeans(
     return centers[used], (np.cumsum(used) - 1)[clusters]
 
 
+def embed(points: ArrayLike, metric: str) -> Array:
+    """Points between which the Euclidean distance is the metric asked for."""
+    rows = np.asarray(points)
+    if metric == "euclidean":
+        return rows
+    if (rows < 0).any():
+        raise ValueError(
+            "metric='hellinger' takes distributions, and points has negative values; "
+            "use metric='euclidean'"
+        )
+    return np.asarray(np.sqrt(rows))
+
+
 def assign_to_centers(points: ArrayLike, centers: Array) -> Array:
     """Index of the nearest center of each row; the first of equals."""
     rows = np.asarray(points, dtype=centers.dtype)
     return np.asarray(pairwise_distances_argmin(rows, centers))
 
 
-def _check_kmeans(n_clusters: Any, n_init: Any, max_iter: Any, engine: Any) -> None:
+def _check_kmeans(
+    n_clusters: Any, n_init: Any, max_iter: Any, metric: Any, engine: Any
+) -> None:
     counts = {"n_clusters": n_clusters, "n_init": n_init, "max_iter": max_iter}
     for name, value in counts.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+    if metric not in ("euclidean", "hellinger"):
+        raise ValueError(f"metric must be 'euclidean' or 'hellinger', got {metric!r}")
     if engine not in ("sklearn", "faiss"):
         raise ValueError(f"engine must be 'sklearn' or 'faiss', got {engine!r}")
 
@@ -226,6 +248,9 @@ class KMeansDiscretizer(DiscretizerBase):
         Restarts; the best is kept.
     max_iter : int, default=100
         Iterations of each restart.
+    metric : {"euclidean", "hellinger"}, default="euclidean"
+        Distance between rows, or between the square roots of rows that are
+        distributions: there, the noise of small and large probabilities is alike.
     engine : {"sklearn", "faiss"}, default="sklearn"
         scikit-learn's Lloyd with k-means++ starts, or faiss with random starts (the
         published choice, in single precision).
@@ -241,6 +266,7 @@ class KMeansDiscretizer(DiscretizerBase):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters_, n_columns)
+        Centers of the square roots for ``metric="hellinger"``.
     labels_ : ndarray of shape (n_samples,)
         Clusters of the rows of fit.
     n_clusters_ : int
@@ -262,6 +288,7 @@ class KMeansDiscretizer(DiscretizerBase):
         *,
         n_init: int = 5,
         max_iter: int = 100,
+        metric: str = "euclidean",
         engine: str = "sklearn",
         max_samples: int | None = None,
         max_points_per_centroid: int | None = None,
@@ -270,6 +297,7 @@ class KMeansDiscretizer(DiscretizerBase):
         self.n_clusters = n_clusters
         self.n_init = n_init
         self.max_iter = max_iter
+        self.metric = metric
         self.engine = engine
         self.max_samples = max_samples
         self.max_points_per_centroid = max_points_per_centroid
@@ -298,4 +326,4 @@ class KMeansDiscretizer(DiscretizerBase):
         return self
 
     def _assign(self, points: Array) -> Array:
-        return assign_to_centers(points, self.cluster_centers_)
+        return assign_to_centers(embed(points, self.metric), self.cluster_centers_)
