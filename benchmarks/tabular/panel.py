@@ -1,6 +1,6 @@
 """Run the tabular panel and write its records and table.
 
-    SHOAL_DATA_DIR=... python benchmarks/tabular/panel.py --seeds 5
+    SHOAL_DATA_DIR=... python benchmarks/tabular/panel.py
 
 Records already in results/tabular/panel.jsonl are not run again; delete a line to
 repeat it. One process, one thread: run with OMP_NUM_THREADS=1.
@@ -25,16 +25,16 @@ FOLDER = Path(__file__).parents[2] / "results" / "tabular"
 def main() -> None:
     """Run what is missing, then write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--records", type=Path, default=FOLDER / "panel.jsonl")
     args = parser.parse_args()
     args.records.parent.mkdir(parents=True, exist_ok=True)
-    records = read(args.records)
-    done = {(r["problem"], r["method"], r["seed"]) for r in records}
-    for seed in range(args.seeds):
+    for seed in args.seeds:
         for name in args.problems:
+            # read again each time: two processes may share the file
+            done = {key(record) for record in read(args.records)}
             missing = [m for m in args.methods if (name, m, seed) not in done]
             if not missing:
                 continue
@@ -42,13 +42,15 @@ def main() -> None:
             for method in missing:
                 record = {"problem": name, "method": method, "seed": seed}
                 record |= run_method(method, problem, seed) | versions()
-                records.append(record)
                 with args.records.open("a") as file:
                     file.write(json.dumps(record) + "\n")
                 shown = f"{record['accuracy']:.4f}  {record['seconds']:.1f} s"
                 print(f"{name:16} {method:22} seed {seed}: {shown}", flush=True)
-    table = args.records.with_suffix(".md")
-    table.write_text(markdown(records))
+    args.records.with_suffix(".md").write_text(markdown(read(args.records)))
+
+
+def key(record: dict) -> tuple[str, str, int]:
+    return record["problem"], record["method"], record["seed"]
 
 
 def read(path: Path) -> list[dict]:
