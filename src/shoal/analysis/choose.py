@@ -40,6 +40,8 @@ NEAR = 1.0
 CLOSE = 2.0
 # As good as the best over more numbers of classes than this: no clear choice.
 WIDE = 3
+# Nats below which a gain is rounding: where rows repeat, standard errors vanish.
+LEAST_GAIN = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,7 +368,7 @@ def _has_signal(best: HeldOut, evidence: Evidence) -> bool:
     rank = evidence.rank
     visible = rank.singular_values.max(initial=0) > rank.null.max()
     doubt = NEAR if visible else CLOSE
-    return bool(gain > doubt * best.standard_error(evidence.baseline))
+    return bool(gain > LEAST_GAIN + doubt * best.standard_error(evidence.baseline))
 
 
 def _conclude(evidence: Evidence) -> NClassesChoice:

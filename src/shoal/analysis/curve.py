@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from shoal.analysis.rank import RankResult, supported_rank
 from shoal.exceptions import IdentifiabilityWarning
@@ -191,7 +192,7 @@ def make_curve(
     most = sample.n_rows // (ROWS_PER_CELL * sample.n_domains)
     wanted = max(CLUSTERS_PER_CLASS * max_classes, LEAST_CLUSTERS)
     n_clusters = max(min(wanted, most), max_classes + 1)
-    clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
+    clusters = _cluster(sample.design(plain), n_clusters, problem.row_weight, rng)
     return Curve(
         problem,
         clusters,
@@ -215,7 +216,7 @@ def quiet_rank(
     most = max(sample.n_rows // (ROWS_PER_CELL * sample.n_domains), 4)
     n_clusters = min(max(LEAST_CLUSTERS, 2 * sample.n_domains), most)
     design = sample.design(features)
-    clusters = cluster_rows(design, n_clusters, sample.row_weight, rng)
+    clusters = _cluster(design, n_clusters, sample.row_weight, rng)
     seed = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
@@ -264,6 +265,15 @@ def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
     return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
 
 
+def _cluster(
+    points: Any, n_clusters: int, row_weight: Array, rng: np.random.Generator
+) -> Array:
+    """Domain-blind clusters; fewer than asked for where rows repeat, which is fine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return cluster_rows(points, n_clusters, row_weight, rng)
+
+
 def _anchors(table: Array, n_classes: int) -> Array:
     """First guess of T: extreme clusters, refined by EM on the table."""
     return dict(anchor_guesses(table, n_classes))["em"]
@@ -297,7 +307,7 @@ def _choose_features(
         generator = np.random.default_rng(seed)
         n_clusters = max(CLUSTERS_PER_CLASS * n_classes, n_classes + 1)
         n_clusters = min(n_clusters, plain.n_rows)
-        clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
+        clusters = _cluster(plain.design, n_clusters, plain.row_weight, generator)
         table = joint_table(plain, clusters, n_clusters)
         corners = _anchors(table, n_classes)
         problem = small.problem(_feature_map(small, scale, expansion, seed))

@@ -37,7 +37,7 @@ class Novelty:
     spread : ndarray of shape (n_centres,)
         Root mean square distance of a cluster's rows to its centre.
     quantiles : ndarray of shape (n_quantiles,)
-        Of the distances of training rows to centres found without them.
+        Of the distances of training rows that did not help to find the centres.
     """
 
     centres: Array
@@ -64,7 +64,7 @@ def fit_novelty(
     Z : ndarray or sparse matrix of shape (n_samples, n_columns)
         Scaled features of the training rows.
     n_centres : int, default=None
-        None: one per 20 rows, at most 64.
+        None: one per 20 of the rows that give centres, at most 64.
     random_state : int, RandomState instance or None, default=None
 
     Returns
@@ -73,9 +73,9 @@ def fit_novelty(
 
     Notes
     -----
-    Beyond 5,000 rows, a random sample of that size is used. The quantiles come from
-    two halves, each measured with the centres of the other: distances of rows to
-    centres fitted on them would be too small to compare new rows with.
+    Beyond 5,000 rows, a random sample of that size is used. One half of the rows gives
+    the centres, the other the quantiles: distances of rows to centres fitted on them
+    would be too small to compare new rows with.
 
     Examples
     --------
@@ -88,17 +88,13 @@ def fit_novelty(
     random = check_random_state(random_state)
     order = random.permutation(Z.shape[0])[:MAX_ROWS]
     seed = int(random.randint(np.iinfo(np.int32).max))
+    half = max(len(order) // 2, 1)
+    near, other = np.sort(order[:half]), np.sort(order[half:])
     if n_centres is None:
-        n_centres = min(MAX_CENTRES, max(1, len(order) // ROWS_PER_CENTRE))
-    half = len(order) // 2
-    one, other = np.sort(order[:half]), np.sort(order[half:])
-    apart = [
-        Novelty(*_centres(Z[rows], n_centres, seed), np.zeros(0)).distance(Z[rest])
-        for rows, rest in ((one, other), (other, one))
-        if len(rows)
-    ]
-    centres, spread = _centres(Z[np.sort(order)], n_centres, seed)
-    return Novelty(centres, spread, novelty_quantiles(np.concatenate(apart)))
+        n_centres = min(MAX_CENTRES, max(1, half // ROWS_PER_CENTRE))
+    centres, spread = _find_centres(Z[near], n_centres, seed)
+    apart = Novelty(centres, spread, np.zeros(0)).distance(Z[other])
+    return Novelty(centres, spread, novelty_quantiles(apart))
 
 
 def novelty_quantiles(novelty: Array) -> Array:
@@ -115,7 +111,7 @@ def familiarity(novelty: Array, quantiles: Array) -> Array:
     return np.asarray(1 - np.minimum(below / (len(quantiles) - 1), 1))
 
 
-def _centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
+def _find_centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
     """Centres by a few rounds of k-means from random rows: rough ones will do."""
     random = np.random.default_rng(seed)
     n_rows = Z.shape[0]

@@ -11,6 +11,7 @@ __all__ = ["mixture_proportions", "prevalence_interval"]
 Array = np.ndarray[Any, Any]
 
 TINY = 1e-300
+LONGEST = 1e6  # times the last EM step
 # Normal quantiles are stretched by this: a resample keeps the basin and the penalties
 # of the fit, so that its spread is a little too small. Set on generated problems
 # (benchmarks/tabular/coverage.py), where 90% intervals then cover about 90%.
@@ -91,17 +92,14 @@ def _extrapolate(shares: Array, ratio: Array, weight: Array) -> tuple[Array, Arr
     first, value = _em_step(shares, ratio, weight)
     second, _ = _em_step(first, ratio, weight)
     step, bend = first - shares, second - 2 * first + shares
-    length = np.linalg.norm(step, axis=1) / np.maximum(
-        np.linalg.norm(bend, axis=1), TINY
-    )
-    length = np.maximum(length, 1)[:, None]
+    straight = np.maximum(np.linalg.norm(bend, axis=1), TINY)
+    length = np.clip(np.linalg.norm(step, axis=1) / straight, 1, LONGEST)[:, None]
     leap = shares + 2 * length * step + length**2 * bend
     # A share that leaps to zero could never come back.
     leap = np.maximum(leap, 0.1 * second)
     leap /= leap.sum(axis=1, keepdims=True)
     after, leap_value = _em_step(leap, ratio, weight)
-    # Written so that an overflowing leap (NaN) is refused as well.
-    worse = ~(leap_value >= value)
+    worse = leap_value < value
     after[worse] = second[worse]
     return after, np.abs(step).max(axis=1)
 

@@ -1,0 +1,302 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shoal import DDFA, DiscreteMixture, DomainMixture
+from shoal.analysis.bootstrap import Resample, mixture_refit, proportions_refit
+from shoal.base import LatentShiftEstimator
+from shoal.datasets import make_latent_shift
+from shoal.mixture.objective import MixtureProblem
+from shoal.mixture.optimizer import optimize
+from shoal.probability import match_rows, normalize_rows
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """Three well separated classes in five domains of unequal size, and a fit."""
+    bunch = make_latent_shift(
+        1500,
+        n_classes=3,
+        n_domains=5,
+        n_features=4,
+        separation=2.5,
+        alpha=1.0,
+        domain_sizes=[1, 2, 3, 4, 5],
+        random_state=0,
+        return_bunch=True,
+    )
+    model = DomainMixture(3, search=False, random_state=0).fit(bunch.X, bunch.domains)
+    return bunch, model
+
+
+@pytest.fixture(scope="module")
+def intervals(clouds):
+    bunch, model = clouds
+    return model.bootstrap(bunch.X, bunch.domains, n_resamples=60, random_state=0)
+
+
+def test_shapes_and_order(clouds, intervals):
+    _, model = clouds
+    assert_array_equal(intervals.prevalence, model.prevalence_)
+    assert intervals.draws.shape == (60, 5, 3)
+    assert_allclose(intervals.draws.sum(axis=2), 1)
+    assert (intervals.low <= model.prevalence_).all()
+    assert (model.prevalence_ <= intervals.high).all()
+    assert_array_equal(intervals.n_rows, np.array([1, 2, 3, 4, 5]) * 100)
+
+
+def test_draws_spread_around_the_estimate(intervals):
+    # classes are matched: no draw may sit at another class's prevalence
+    assert_allclose(intervals.draws.mean(axis=0), intervals.prevalence, atol=0.03)
+
+
+def test_separated_classes_give_binomial_spread(intervals):
+    # With no doubt about any row, the only chance left is which rows were drawn.
+    share = intervals.prevalence
+    expected = np.sqrt(share * (1 - share) / intervals.n_rows[:, None])
+    assert_allclose(intervals.draws.std(axis=0), expected, atol=0.015)
+
+
+def test_true_prevalence_is_covered(clouds, intervals):
+    bunch, model = clouds
+    order = match_rows(bunch.domain_given_class, model.domain_given_class_)
+    truth = bunch.prevalence
+    inside = (intervals.low[:, order] <= truth) & (truth <= intervals.high[:, order])
+    assert inside.mean() >= 0.8
+
+
+def test_more_rows_give_narrower_intervals(intervals):
+    width = (intervals.high - intervals.low).mean(axis=1)
+    assert width[0] > width[-1]
+
+
+def test_rows_in_doubt_change_class_more_often(clouds, intervals):
+    bunch, model = clouds
+    sure = model.predict_proba(bunch.X, bunch.domains).max(axis=1)
+    assert ((intervals.co_assignment >= 0) & (intervals.co_assignment <= 1)).all()
+    assert intervals.co_assignment[sure > 0.999].mean() > 0.99
+    doubtful = intervals.co_assignment[sure < 0.8]
+    assert len(doubtful) == 0 or doubtful.mean() < 0.97
+
+
+def test_result_does_not_depend_on_the_number_of_threads(clouds):
+    bunch, model = clouds
+    one, two = (
+        model.bootstrap(
+            bunch.X, bunch.domains, n_resamples=6, n_jobs=n_jobs, random_state=3
+        )
+        for n_jobs in (1, 2)
+    )
+    assert_array_equal(one.draws, two.draws)
+    assert_array_equal(one.co_assignment, two.co_assignment)
+
+
+def test_weights_are_a_copy_of_the_rows(clouds):
+    """A resample by whole-number weights is the fit of the repeated rows."""
+    bunch, model = clouds
+    codes = bunch.domains
+    found = mixture_refit(model, bunch.X, codes)(np.random.default_rng(4))
+    # the same draws, spelled out
+    generator = np.random.default_rng(4)
+    rows = []
+    for code in range(5):
+        own = np.flatnonzero(codes == code)
+        rows.append(own[np.sort(generator.integers(len(own), size=len(own)))])
+    drawn = np.concatenate(rows)
+    size = np.bincount(codes)
+    problem = MixtureProblem(
+        model.features_.transform(bunch.X[drawn]),
+        codes[drawn],
+        0.2 / size[codes[drawn]],
+        5,
+    )
+    start = model.weights_, model.domain_given_class_, model.penalties_
+    fit = optimize(problem, *start, max_iter=60, tol=1e-7)
+    joint = problem.class_given_x(fit.weights) * fit.domain_given_class.T[codes[drawn]]
+    posterior = normalize_rows(joint)
+    expected = [posterior[codes[drawn] == code].mean(axis=0) for code in range(5)]
+    assert_allclose(found.prevalence, expected, atol=1e-3)
+
+
+def test_order_of_rows_only_moves_their_scores(clouds):
+    bunch, model = clouds
+    order = np.argsort(bunch.domains, kind="stable")
+    straight, sorted_ = (
+        model.bootstrap(X, d, n_resamples=5, random_state=0)
+        for X, d in (
+            (bunch.X, bunch.domains),
+            (bunch.X[order], bunch.domains[order]),
+        )
+    )
+    assert_allclose(straight.draws, sorted_.draws, atol=1e-6)
+    assert_allclose(straight.co_assignment[order], sorted_.co_assignment)
+
+
+def test_difference_is_antisymmetric_and_zero_with_itself(intervals):
+    there, back = intervals.difference(4, 1), intervals.difference(1, 4)
+    assert_allclose(there.estimate, intervals.prevalence[4] - intervals.prevalence[1])
+    assert_allclose(there.low, -back.high)
+    assert (there.low <= there.estimate).all()
+    assert (there.estimate <= there.high).all()
+    assert_allclose(intervals.difference(2, 2).estimate, 0)
+
+
+def test_difference_of_an_unknown_domain(intervals):
+    with pytest.raises(ValueError, match="fit has not seen"):
+        intervals.difference(0, "nowhere")
+
+
+def test_table(clouds):
+    bunch, model = clouds
+    names = np.array(list("abcde"))[bunch.domains]
+    model = DomainMixture(3, search=False, random_state=0).fit(bunch.X, names)
+    table = (
+        model.set_names(["x", "y", "z"])
+        .bootstrap(bunch.X, names, n_resamples=3, random_state=0)
+        .to_pandas()
+    )
+    assert table.shape == (15, 8)
+    cell = table[(table["domain"] == "b") & (table["class_name"] == "z")]
+    assert_allclose(cell["estimate"], model.prevalence_[1, 2])
+    assert cell["n_rows"].item() == 200
+
+
+def test_level(clouds):
+    bunch, model = clouds
+    narrow, wide = (
+        model.bootstrap(
+            bunch.X, bunch.domains, n_resamples=5, level=level, random_state=0
+        )
+        for level in (0.5, 0.95)
+    )
+    assert_array_equal(narrow.draws, wide.draws)
+    assert (wide.high - wide.low >= narrow.high - narrow.low).all()
+
+
+@pytest.mark.parametrize("factorizer", ["spa", "em"])
+def test_ddfa(clouds, factorizer):
+    bunch, _ = clouds
+    model = DDFA(
+        3, discriminator="logistic", factorizer=factorizer, cross_fit=2, random_state=0
+    ).fit(bunch.X, bunch.domains)
+    found = model.bootstrap(bunch.X, bunch.domains, n_resamples=20, random_state=0)
+    assert_allclose(found.draws.mean(axis=0), model.prevalence_, atol=0.1)
+    assert found.co_assignment.mean() > 0.8
+    again = model.bootstrap(
+        bunch.X, bunch.domains, n_resamples=20, n_jobs=2, random_state=0
+    )
+    assert_array_equal(found.draws, again.draws)
+
+
+def test_ddfa_on_other_rows_predicts_their_clusters(clouds):
+    bunch, _ = clouds
+    model = DDFA(3, discriminator="logistic", cross_fit=2, random_state=0)
+    model.fit(bunch.X, bunch.domains)
+    found = model.bootstrap(
+        bunch.X[::2], bunch.domains[::2], n_resamples=5, random_state=0
+    )
+    assert found.co_assignment.shape == (750,)
+
+
+def test_ddfa_without_clusters_keeps_its_classes(clouds):
+    bunch, _ = clouds
+    model = DDFA(
+        3, discriminator="logistic", discretizer=None, cross_fit=2, random_state=0
+    ).fit(bunch.X, bunch.domains)
+    found = model.bootstrap(bunch.X, bunch.domains, n_resamples=5, random_state=0)
+    assert_allclose(found.draws.sum(axis=2), 1)
+
+
+def counts_table(seed):
+    words = np.array([[0.9, 0.0, 0.1], [0.0, 0.6, 0.4]])
+    prevalence = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    return np.random.default_rng(seed).multinomial(1000, prevalence @ words)
+
+
+def test_documents_without_domains_resample_their_words(seed):
+    counts = counts_table(seed)
+    model = DiscreteMixture(2, input="counts", random_state=0).fit(counts)
+    found = model.bootstrap(counts, n_resamples=30, random_state=0)
+    assert_array_equal(found.n_rows, 1000)
+    spread = found.draws.std(axis=0)
+    assert (spread > 0.005).all()
+    assert (spread < 0.06).all()
+
+
+def test_rows_of_words_and_their_counts_agree(seed):
+    counts = counts_table(seed)
+    rows = np.concatenate([np.repeat(np.arange(3), row) for row in counts])[:, None]
+    domains = np.repeat(np.arange(3), 1000)
+    bags = DiscreteMixture(2, input="counts", random_state=0).fit(counts)
+    single = DiscreteMixture(2, random_state=0).fit(rows, domains)
+    one = bags.bootstrap(counts, n_resamples=5, random_state=1)
+    two = single.bootstrap(rows, domains, n_resamples=5, random_state=1)
+    assert_allclose(one.draws, two.draws, atol=1e-8)
+
+
+class Fixed(LatentShiftEstimator):
+    """Two classes, told apart by the sign of the first column."""
+
+    def fit(self, X, y=None, *, domains=None):
+        self.varying_ = np.ones(1, dtype=bool)
+        self.n_features_in_ = 1
+        positive = np.asarray(X)[:, 0] > 0
+        share = [np.mean(positive[domains == d]) for d in (0, 1)]
+        prevalence = np.array([[1 - s, s] for s in share])
+        self._store(prevalence, np.arange(2), np.full(2, 0.5))
+        return self
+
+    def _class_given_x(self, X):
+        return np.where(X[:, :1] > 0, [[0.0, 1.0]], [[1.0, 0.0]])
+
+
+class Hooked(Fixed):
+    def _warm_refit(self, X, codes):
+        def refit(generator):
+            share = generator.uniform(size=(2, 1))
+            prevalence = np.hstack([share, 1 - share])
+            return Resample(
+                prevalence, self.domain_given_class_, np.zeros(len(codes), int)
+            )
+
+        return refit
+
+
+def test_any_estimator_resamples_its_proportions(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 1)) + 0.3
+    domains = np.repeat([0, 1], 200)
+    model = Fixed().fit(X, domains=domains)
+    refit = proportions_refit(model, X, domains)
+    draws = np.array([refit(np.random.default_rng(s)).prevalence for s in range(200)])
+    expected = np.sqrt(model.prevalence_ * (1 - model.prevalence_) / 200)
+    assert_allclose(draws.std(axis=0), expected, rtol=0.2)
+    found = model.bootstrap(X, domains, n_resamples=10, random_state=0)
+    assert_array_equal(found.co_assignment, 1)
+
+
+def test_an_estimator_may_bring_its_own_refit(seed):
+    X = np.random.default_rng(seed).normal(size=(40, 1))
+    domains = np.repeat([0, 1], 20)
+    model = Hooked().fit(X, domains=domains)
+    found = model.bootstrap(X, domains, n_resamples=50, random_state=0)
+    assert found.draws.std() > 0.2
+    assert_allclose(found.co_assignment, (X[:, 0] <= 0).astype(float))
+
+
+@pytest.mark.parametrize("n_resamples", [0, 1, 2.5, True])
+def test_number_of_resamples_is_checked(clouds, n_resamples):
+    bunch, model = clouds
+    with pytest.raises(ValueError, match="n_resamples must be a whole number from 2"):
+        model.bootstrap(bunch.X, bunch.domains, n_resamples=n_resamples)
+
+
+def test_bad_domains(clouds):
+    bunch, model = clouds
+    with pytest.raises(ValueError, match="domains must be passed"):
+        model.bootstrap(bunch.X)
+    some = bunch.domains != 3
+    with pytest.raises(ValueError, match="domains has no rows of"):
+        model.bootstrap(bunch.X[some], bunch.domains[some])
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        model.bootstrap(bunch.X, bunch.domains, level=2)
