@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.probability import normalize_rows
 from shoal.stages.adjust.linear import check_tables
-from shoal.stages.adjust.newton import Product
+from shoal.stages.adjust.newton import Product, duality_gap
 from shoal.stages.adjust.rows import solve_rows
 from shoal.stages.adjust.splitting import (
     RELAXATION,
@@ -23,6 +23,7 @@ Array = NDArray[Any]
 N_ITER = 18  # of splitting; fewer leave more to Newton steps, and take longer
 # Probabilities of a domain below this are the rounding error of some softmax.
 NOISE = 1e-12
+EXACT = 1e-11  # a gap as small as rounding errors make it
 IMPOSSIBLE = 1e-30  # keeps ratios to mixtures that rule out a domain finite
 
 
@@ -74,19 +75,27 @@ class _Splitting:
         response, offset = constrained_inverse(weighted + class_penalty * np.eye(k))
         to_classes = np.hstack([corners * penalty, class_penalty * np.eye(k)])
         # Start from least squares without g >= 0, and from f = p for the multipliers.
-        free, free_offset = constrained_inverse(corners @ corners.T)
+        center = corners.mean(axis=0)
+        self.free = np.linalg.pinv(corners - center, rcond=1e-12).T
+        self.free_offset = 1 / k - (self.free @ center)[:, None]
         both = np.vstack([corners.T, np.eye(k)])
         multipliers = np.append(1 / penalty, np.zeros(k))
 
         self.to_classes = _narrow(RELAXATION * response @ to_classes)
         self.offset = _narrow(RELAXATION * offset[:, None])
         self.to_domains = _narrow(corners.T)
-        self.start = _narrow(both @ free @ corners)
-        self.start_offset = _narrow((both @ free_offset - multipliers)[:, None])
+        self.start = _narrow(both @ self.free)
+        self.start_offset = _narrow(both @ self.free_offset - multipliers[:, None])
         self.bend = _narrow(4 / penalty[:, None])
 
     def __call__(self, objective: _Divergence) -> Array:
-        points = _narrow(objective.points)
+        x = self._approach(_narrow(objective.points))
+        # A row that is a mixture of the classes has that mixture as its exact answer.
+        free = to_simplex(self.free @ objective.points + self.free_offset)
+        exact = duality_gap(free, objective.slope(free)[0]) < EXACT
+        return np.where(exact, free, x)
+
+    def _approach(self, points: Array) -> Array:
         signed = self.start @ points + self.start_offset
         size, bend = np.empty_like(signed), self.bend * points
         domains, classes = signed[: len(points)], signed[len(points) :]

@@ -4,12 +4,14 @@ Rows of the tables become columns, in blocks that stay in a core's own cache. Me
 beyond the result does not grow with the number of rows.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from shoal.stages.adjust.interior import interior_point
 from shoal.stages.adjust.newton import Objective, duality_gap, newton_steps
@@ -17,6 +19,7 @@ from shoal.stages.adjust.newton import Objective, duality_gap, newton_steps
 __all__ = ["solve_rows"]
 
 Array = NDArray[Any]
+Attempt = Callable[[Objective, Array], Array]
 
 # Rows solved together. Ten arrays of this many columns fit in a core's own cache.
 BLOCK = 1024
@@ -55,25 +58,49 @@ def solve_rows(
         x[:] = split(objective)
         return duality_gap(x, objective.slope(x)[0]) > tol
 
-    attempts: list[Callable[[Objective, Array], Array]] = [
+    attempts: list[Attempt] = [
         split_first,
         partial(newton_steps, tol=tol, n_steps=3, inner=inner, dtype=np.float32),
         partial(newton_steps, tol=tol, n_steps=6, inner=4 * inner, dtype=np.float64),
         partial(interior_point, tol=tol),
     ]
     result = np.zeros((len(points), n_classes), dtype=points.dtype)
+
+    def solve_block(attempt: Attempt, rows: Array) -> Array:
+        """Solve some rows into ``result``; return those left open."""
+        columns = np.ascontiguousarray(points[rows].T, dtype=np.float64)
+        x = np.ascontiguousarray(result[rows].T, dtype=np.float64)
+        is_open = attempt(objective_of(columns), x)
+        result[rows] = x.T
+        return rows[is_open]
+
     rows = np.arange(len(points))
     for attempt in attempts:
-        left = [rows[:0]]
-        for block in _blocks(rows):
-            columns = np.ascontiguousarray(points[block].T, dtype=np.float64)
-            x = np.ascontiguousarray(result[block].T, dtype=np.float64)
-            is_open = attempt(objective_of(columns), x)
-            result[block] = x.T
-            left.append(block[is_open])
-        rows = np.concatenate(left)
+        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+        left = _map_in_threads(partial(solve_block, attempt), blocks)
+        rows = np.concatenate([rows[:0], *left])
+        if len(rows) == 0:
+            break
     return result
 
 
-def _blocks(rows: Array) -> Iterator[Array]:
-    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+def _map_in_threads(
+    function: Callable[[Array], Array], blocks: list[Array]
+) -> list[Array]:
+    """Use the threads that BLAS may use, each on a block of its own.
+
+    The products inside a block are far too small to be shared: threads of BLAS would
+    spend their time waiting for each other (20 times slower on two busy cores).
+    """
+    blas = _threadpools().select(user_api="blas")
+    n_threads = max((pool["num_threads"] for pool in blas.info()), default=1)
+    with blas.limit(limits=1):
+        if n_threads == 1 or len(blocks) < 2:
+            return [function(block) for block in blocks]
+        with ThreadPoolExecutor(n_threads) as executor:
+            return list(executor.map(function, blocks))
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()
