@@ -255,9 +255,7 @@ class Hooked(Fixed):
         def refit(generator):
             share = generator.uniform(size=(2, 1))
             prevalence = np.hstack([share, 1 - share])
-            return Resample(
-                prevalence, self.domain_given_class_, np.zeros(len(codes), int)
-            )
+            return Resample(prevalence, np.zeros(len(codes), dtype=int))
 
         return refit
 

@@ -45,7 +45,7 @@ def test_penguins_are_three_in_fit(seed):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_generated_classes_are_counted(n_classes, seed):
-    X, domains = clouds(n_classes, 10 * seed + n_classes)
+    X, domains = clouds(n_classes, 10 * seed + n_classes, 4000)
     choice = choose_n_classes(X, domains, n_resamples=0, random_state=seed)
     assert choice.n_classes == n_classes
     rng = np.random.default_rng(seed)

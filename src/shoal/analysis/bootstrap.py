@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.analysis.matching import match_by_rows
 from shoal.analysis.proportions import (
     mixture_proportions,
     prevalence_interval,
@@ -23,7 +24,7 @@ from shoal.analysis.proportions import (
     stretched_quantile,
 )
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.probability import domain_given_class, match_rows, normalize_rows
+from shoal.probability import match_rows, normalize_rows
 from shoal.validation import encode_domains, is_whole
 
 __all__ = ["Difference", "Intervals", "Resample", "bootstrap"]
@@ -36,10 +37,9 @@ TRACE = 1e-6
 
 
 class Resample(NamedTuple):
-    """One refit, its classes in any order."""
+    """One refit, its classes matched to those of the fit."""
 
     prevalence: Array  # (n_domains, n_classes)
-    domain_given_class: Array  # (n_classes, n_domains)
     classes: Array  # (n_samples,), of the rows that were passed in
 
 
@@ -167,7 +167,7 @@ def bootstrap(
     resampled table of clusters (words) by domains again, from the start: that is cheap
     and, measured, covers better than EM from the fitted factors. An estimator may bring
     its own way: ``_warm_refit(X, codes)`` returns a function from a random generator to
-    a :class:`Resample`. Any other estimator keeps its q(y|x).
+    a :class:`Resample`, its classes matched. Any other estimator keeps its q(y|x).
 
     References
     ----------
@@ -209,11 +209,8 @@ def bootstrap(
             delayed(refit)(np.random.default_rng(seed)) for seed in seeds
         )
         for index, resample in enumerate(found):
-            order = match_rows(
-                estimator.domain_given_class_, resample.domain_given_class
-            )
-            draws[index] = resample.prevalence[:, order]
-            kept += np.argsort(order)[resample.classes] == classes
+            draws[index] = resample.prevalence
+            kept += resample.classes == classes
     n_rows = _count_rows(estimator, X, codes)
     low, high = prevalence_interval(
         estimator.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
@@ -286,6 +283,12 @@ def mixture_refit(estimator: Any, X: Any, codes: Array) -> Refit:
     share = _row_share(sorted_codes, estimator.domain_weight_)
     whole = MixtureProblem(design, sorted_codes, share, len(estimator.domains_))
 
+    def classify(weights: Array, corners: Array) -> tuple[Array, Array]:
+        joint = whole.class_given_x(weights) * corners.T[sorted_codes]
+        return joint, joint.argmax(axis=1)
+
+    _, fitted = classify(estimator.weights_, estimator.domain_given_class_)
+
     def refit(generator: np.random.Generator) -> Resample:
         problem = copy.copy(whole)  # the same rows, other weights
         count = _resample_rows(sorted_codes, generator)
@@ -298,13 +301,14 @@ def mixture_refit(estimator: Any, X: Any, codes: Array) -> Refit:
             max_iter=MIXTURE_ITERATIONS,
             tol=1e-7,
         )
-        T = fit.domain_given_class
-        joint = problem.class_given_x(fit.weights) * T.T[sorted_codes]
-        classes = np.empty(len(codes), dtype=np.intp)
-        classes[order] = joint.argmax(axis=1)
+        joint, found = classify(fit.weights, fit.domain_given_class)
         weight = problem.row_weight / np.maximum(joint.sum(axis=1), TINY)
-        mass = _sum_by_code(joint * weight[:, None], sorted_codes)
-        return Resample(normalize_rows(mass), T, classes)
+        mass = np.empty(estimator.prevalence_.shape)
+        renamed = match_by_rows(fitted, found, estimator.n_classes_)
+        mass[:, renamed] = _sum_by_code(joint * weight[:, None], sorted_codes)
+        classes = np.empty(len(codes), dtype=np.intp)
+        classes[order] = renamed[found]
+        return Resample(normalize_rows(mass), classes)
 
     return refit
 
@@ -314,7 +318,8 @@ def table_refit(estimator: Any, bags: Any, codes: Array) -> Refit:
     from shoal.stages.factorize import factorize
     from shoal.words import sum_by_domain
 
-    n_words = estimator.factorization_.cluster_given_class.shape[1]
+    fitted = estimator.factorization_
+    n_words = fitted.cluster_given_class.shape[1]
     bags = bags[:, :n_words]  # words that fit has not seen have no factor
     counts = sum_by_domain(bags, codes, len(estimator.domains_))
     size = counts.sum(axis=1).round().astype(int)
@@ -326,16 +331,18 @@ def table_refit(estimator: Any, bags: Any, codes: Array) -> Refit:
         found = factorize(
             normalize_rows(drawn),
             estimator.n_classes_,
-            method=estimator.factorization_.method,
+            method=fitted.method,
             domain_weight=estimator.domain_weight_,
             allow_fewer=True,
             check_identifiable=False,
             random_state=int(generator.integers(np.iinfo(np.int32).max)),
         )
-        log_words = np.log(np.maximum(found.cluster_given_class, TINY))
-        log_prior = np.log(np.maximum(found.class_given_domain, TINY))
+        same = match_rows(fitted.cluster_given_class, found.cluster_given_class)
+        prevalence = found.class_given_domain[:, same]
+        log_words = np.log(np.maximum(found.cluster_given_class[same], TINY))
+        log_prior = np.log(np.maximum(prevalence, TINY))
         classes = (bags @ log_words.T + log_prior[codes]).argmax(axis=1)
-        return Resample(found.class_given_domain, found.domain_given_class, classes)
+        return Resample(prevalence, classes)
 
     return refit
 
@@ -351,9 +358,7 @@ def proportions_refit(estimator: Any, X: Any, codes: Array) -> Refit:
         prevalence = np.array(
             [mixture_proportions(ratio[r], count[r], tol=1e-5) for r in rows_of]
         )
-        corners = domain_given_class(prevalence, estimator.domain_weight_)
-        joint = ratio * prevalence[codes]
-        return Resample(prevalence, corners, joint.argmax(axis=1))
+        return Resample(prevalence, (ratio * prevalence[codes]).argmax(axis=1))
 
     return refit
 

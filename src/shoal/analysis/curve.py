@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from shoal.analysis.matching import match_by_rows
 from shoal.analysis.rank import RankResult, supported_rank
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.mixture.features import FeatureMap
@@ -28,7 +29,7 @@ from shoal.mixture.options import Options
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import anchor_guesses, climb, cluster_rows, joint_table
 from shoal.mixture.training import TrainingRows
-from shoal.probability import class_posterior, match_rows
+from shoal.probability import class_posterior
 from shoal.validation import is_whole
 
 __all__ = [
@@ -148,8 +149,8 @@ class Curve:
             other = climb(
                 problem, corners, penalties, n_frozen=N_FROZEN, n_joint=N_JOINT
             )
-            order = match_rows(fit.domain_given_class, other.domain_given_class)
-            same = np.argsort(order)[self._classes(other)] == classes
+            found = self._classes(other)
+            same = match_by_rows(classes, found, n_classes)[found] == classes
             return float(self.problem.row_weight @ same)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(

@@ -14,11 +14,12 @@ from shoal.analysis.curve import (
     default_folds,
     smooth,
 )
+from shoal.analysis.matching import match_by_rows
 from shoal.analysis.rank import RankResult, supported_rank
 from shoal.exceptions import ShoalWarning
 from shoal.mixture.held_out import HeldOut
 from shoal.mixture.rows import fold_of_rows
-from shoal.probability import TINY, match_rows
+from shoal.probability import TINY
 from shoal.validation import check_domains, resolve_domain_weight, row_weights
 
 __all__ = ["refit_evidence"]
@@ -99,9 +100,9 @@ def _agreement(whole: Any, X: Any, codes: Array, seed: int) -> float:
         ]
     )
     other = clone(whole).fit(X[drawn], domains=codes[drawn])
-    order = match_rows(whole.domain_given_class_, other.domain_given_class_)
-    classes = np.argsort(order)[other.predict(X, codes)]
-    return float(np.mean(classes == whole.predict(X, codes)))
+    before, after = whole.predict(X, codes), other.predict(X, codes)
+    renamed = match_by_rows(before, after, whole.n_classes_)
+    return float(np.mean(renamed[after] == before))
 
 
 def _rank(model: Any, X: Any, codes: Array, rng: np.random.Generator) -> RankResult:
