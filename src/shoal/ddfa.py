@@ -1,35 +1,40 @@
 """DDFA: discriminate, discretize, factorize, adjust (Algorithms 1 and 2)."""
 
+import sys
+import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from shoal.analysis.novelty import fit_novelty
 from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
-from shoal.mixture.rows import stratified_sample
+from shoal.canonical import CanonicalRows, sort_rows
+from shoal.exceptions import IdentifiabilityWarning
+from shoal.explained import likeliest, soften
 from shoal.probability import (
     canonical_order,
     class_given_domain,
     cluster_given_domain,
-    domain_given_class,
     mean_log_likelihood,
 )
 from shoal.stages.adjust import Adjuster, maximum_likelihood
+from shoal.stages.adjust.estimator import SOLVERS
 from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
-from shoal.stages.factorize import (
-    Factorization,
-    Factorizer,
-    minimum_volume_polytope,
-)
+from shoal.stages.discriminate.candidates import is_given, with_seeds
+from shoal.stages.discriminate.crossfit import check_sample_weight, rows_per_domain
+from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
+from shoal.stages.factorize.estimator import METHODS
 from shoal.validation import (
     check_n_classes,
     check_X_domains,
     is_whole,
     resolve_domain_weight,
-    row_weights,
     varying_columns,
 )
 
@@ -38,9 +43,15 @@ __all__ = ["DDFA"]
 Array = np.ndarray[Any, Any]
 
 # Without n_clusters, these many clusters a class are tried, and the solution through
-# which the out-of-fold q(d|x) explains the domains best is kept.
+# which the out-of-fold q(d|x) explains the domains best is kept, judged on a sample.
 CLUSTERS_PER_CLASS = (1, 2, 3)
 JUDGING_ROWS = 20_000
+# A number of classes is looked for in this many clusters a domain.
+CLUSTERS_PER_DOMAIN = 3
+# A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
+OUTSIDE = 0.3
+
+hellinger_kmeans = partial(KMeansDiscretizer, metric="hellinger")
 
 
 class DDFA(LatentShiftEstimator):
@@ -62,30 +73,39 @@ class DDFA(LatentShiftEstimator):
     discriminator : str, estimator or callable, default="auto"
         Model of q(d|x): a short name or any object that
         :class:`~shoal.stages.discriminate.Discriminator` takes, or a Discriminator.
-    discretizer : {"kmeans", None}, estimator or array, default="kmeans"
-        How rows become clusters; an array gives the cluster of each training row;
-        None looks for the corners of q(d|x) itself (Appendix F).
-    factorizer : str or Factorizer, default="spa"
-        One of the methods of :func:`~shoal.stages.factorize.factorize`.
+        A callable is taken at its word, as the exact q(d|x) under ``domain_weight``.
+    discretizer : {"kmeans", None}, estimator, array or callable, default="kmeans"
+        How rows become clusters: k-means in the Hellinger metric; any discretizer;
+        the cluster of each training row, or a function from q(d|x) to it; None looks
+        for the corners of q(d|x) itself (Appendix F).
+    factorizer : {"spa", "snpa", "em", "volume", "nmf"} or Factorizer, default="spa"
+        How the table is split, see :func:`~shoal.stages.factorize.factorize`.
     adjuster : {"likelihood", "simplex", "pinv"} or Adjuster, default="likelihood"
+        How q(d|x) becomes q(y|x), see :func:`~shoal.stages.adjust.adjust`.
     n_clusters : int, default=None
-        Number m of clusters. None tries one to three per class and keeps the most
+        Number m of clusters of "kmeans", at least the number of classes (where that is
+        chosen, it comes first). None tries one to three per class and keeps the most
         likely solution.
     cross_fit : int, default=5
-        Folds for out-of-fold q(d|x); 0 uses the discriminator on its own rows.
+        Folds for out-of-fold q(d|x); 0 uses the discriminator on its own rows. Like
+        ``calibration`` and ``n_jobs``, not for a Discriminator, which has its own.
     calibration : {None, "temperature", "vector"}, default=None
+        Correction of q(d|x) on the out-of-fold rows.
     domain_weight : {"equal", "size"} or mapping, default="equal"
         Share q(d) of each domain in the mixing distribution.
     check_identifiable : bool, default=True
         Refuse more classes than domains; False only warns.
     n_jobs : int, default=None
+        Folds fitted at the same time; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
+        Also seeds every ``random_state`` of the stages that is None.
 
     Attributes
     ----------
     prevalence_ : ndarray of shape (n_domains, n_classes)
         p_d(y), rows in the order of ``domains_``.
     domain_given_class_ : ndarray of shape (n_classes, n_domains)
+        q(d|y).
     domains_ : ndarray of shape (n_domains,)
     labels_ : ndarray of shape (n_samples,)
         Class of each training row.
@@ -93,8 +113,12 @@ class DDFA(LatentShiftEstimator):
     discriminator_ : Discriminator
         Fitted on all rows.
     discretizer_ : estimator or None
-    factorization_ : Factorization
+        None where corners were looked for.
+    factorization_ : Factorization or None
         Both factors, with residual, condition number and anchors.
+    adjuster_ : Adjuster
+    rank_ : RankResult
+        Only when ``n_classes`` was chosen.
     n_features_in_ : int
 
     See Also
@@ -160,139 +184,182 @@ class DDFA(LatentShiftEstimator):
         domains : array-like of shape (n_samples,)
             Where each row comes from.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row within its domain.
 
         Returns
         -------
         self
         """
-        X, codes = self._begin(X, y if domains is None else domains, sample_weight)
-        domain_given_x = self._discriminate(X, codes, sample_weight)  # q(d|x)
-        discretizers = self._discretize(domain_given_x, codes, sample_weight)  # c(x)
-        self._factorize(discretizers, domain_given_x, codes, sample_weight)  # p_d(y)
-        self.labels_ = self._adjust(X, codes).argmax(axis=1)  # p_d(y|x)
+        domains = y if domains is None else domains
+        X, codes, rows = self._begin(X, domains, sample_weight)
+        domain_given_x = self._discriminate(rows)  # q(d|x)
+        discretizers = self._discretize(domain_given_x, rows)  # c(x)
+        self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
+        self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
         return self
 
     # ---- the four stages ----------------------------------------------------------
 
-    def _discriminate(self, X: Any, codes: Array, sample_weight: Any) -> Array:
+    def _discriminate(self, rows: CanonicalRows) -> Array:
         """q(d|x) of the training rows, out of fold where the discriminator allows."""
         given = self.discriminator
-        if isinstance(given, (Discriminator, OracleDiscriminator)):
-            self.discriminator_ = clone(given)
-        else:
-            shares = dict(enumerate(self.domain_weight_))
-            self.discriminator_ = Discriminator(
+        if not isinstance(given, (Discriminator, OracleDiscriminator)):
+            given = Discriminator(
                 given,
                 cross_fit=self.cross_fit,
                 calibration=self.calibration,
-                domain_weight=shares,
-                random_state=self._draw_seed(),
                 n_jobs=self.n_jobs,
             )
-        self.discriminator_.fit(X, codes, sample_weight=sample_weight)
+        discriminator = with_seeds(given, self._draw_seed())
+        # A model that was fitted elsewhere knows the domains by name.
+        by_name = is_given(getattr(discriminator, "estimator", discriminator))
+        names = self.domains_ if by_name else np.arange(len(self.domains_))
+        if isinstance(discriminator, Discriminator):
+            shares = dict(zip(names.tolist(), self.domain_weight_, strict=True))
+            discriminator.set_params(domain_weight=shares)
+        self.discriminator_ = discriminator.fit(
+            rows.X, names[rows.codes], sample_weight=rows.weight
+        )
+        self._warn_without_signal()
         return np.asarray(self.discriminator_.domain_given_x_)
 
-    def _discretize(self, points: Array, codes: Array, sample_weight: Any) -> list[Any]:
+    def _discretize(self, points: Array, rows: CanonicalRows) -> list[Any]:
         """Fitted discretizers to choose from; none at all for corner finding."""
-        self.n_classes_ = self._resolve_n_classes(points, codes)
-        if self.discretizer is None:
+        self.n_classes_ = self._resolve_n_classes(points, rows.codes)
+        given = getattr(self.discretizer, "clusters", self.discretizer)
+        if given is None:
             return []
-        if isinstance(self.discretizer, str):
-            candidates = [
-                KMeansDiscretizer(count, random_state=self._draw_seed())
-                for count in self._cluster_counts(len(codes))
-            ]
-        elif hasattr(self.discretizer, "fit"):
-            candidates = [clone(self.discretizer)]
+        if isinstance(given, str):
+            counts = [factor * self.n_classes_ for factor in CLUSTERS_PER_CLASS]
+            if self.n_clusters is not None:
+                counts = [max(self.n_clusters, self.n_classes_)]
+            candidates = [hellinger_kmeans(count) for count in counts]
+        elif hasattr(given, "fit"):
+            candidates = [given]
         else:
-            candidates = [GivenClusters(self.discretizer)]
-        return [one.fit(points, sample_weight=sample_weight) for one in candidates]
+            at_rows = given if callable(given) else np.asarray(given)[rows.order]
+            candidates = [GivenClusters(at_rows)]
+        return [
+            with_seeds(one, self._draw_seed()).fit(points, sample_weight=rows.weight)
+            for one in candidates
+        ]
 
     def _factorize(
-        self, discretizers: list[Any], points: Array, codes: Array, sample_weight: Any
+        self, discretizers: list[Any], points: Array, rows: CanonicalRows
     ) -> None:
         """Both factors of each cluster-by-domain table; the likeliest are kept."""
         if not discretizers:
-            self._find_corners(points, codes, sample_weight)
+            self._find_corners(points, rows.weight)
             return
         found = []
-        for discretizer in discretizers:
-            table = cluster_given_domain(
-                discretizer.labels_,
-                codes,
-                discretizer.n_clusters_,
-                len(self.domains_),
-                sample_weight,
-            )
-            found.append((discretizer, self._factorizer().fit(table).factorization_))
-        best = 0 if len(found) == 1 else self._likeliest(found, points, codes)
-        self.discretizer_, self.factorization_ = found[best]
-        prevalence = self.factorization_.class_given_domain
-        self._store(prevalence, self.domains_, self.domain_weight_)
+        for one in discretizers:
+            shape = one.n_clusters_, len(self.domains_)
+            table = cluster_given_domain(one.labels_, rows.codes, *shape, rows.weight)
+            found.append(self._factorizer(table).fit(table).factorization_)
+        best = 0 if len(found) == 1 else self._likeliest(found, points, rows.codes)
+        self.discretizer_ = discretizers[best]
+        self.factorization_: Factorization | None = found[best]
+        self._store(found[best].class_given_domain, self.domains_, self.domain_weight_)
 
-    def _adjust(self, X: Any, codes: Array) -> Array:
-        """p_d(y|x) of the training rows, by the discriminator fitted on all of them."""
-        adjuster = self.adjuster
-        adjuster = Adjuster(adjuster) if isinstance(adjuster, str) else clone(adjuster)
+    def _adjust(self, X: Any, codes: Array, rows: CanonicalRows) -> Array:
+        """p_d(y|x) of all rows, by the discriminator fitted on all of them."""
+        given = self.adjuster
+        adjuster = Adjuster(given) if isinstance(given, str) else clone(given)
         self.adjuster_ = adjuster.fit(self.domain_given_class_)
-        return np.asarray(
-            self.adjuster_.predict_proba(self.discriminator_.predict_proba(X), codes)
-        )
+        domain_given_x = self.discriminator_.predict_proba(X)
+        rows.restore_order(domain_given_x, self.discriminator_, self.discretizer_)
+        return np.asarray(self.adjuster_.predict_proba(domain_given_x, codes))
+
+    # ---- after the fit ------------------------------------------------------------
 
     def _class_given_x(self, X: Any) -> Array:
-        X = X if self.varying_.all() else X[:, self.varying_]
-        domain_given_x = self.discriminator_.predict_proba(X)
+        domain_given_x = self.discriminator_.predict_proba(self._varying(X))
         return np.asarray(self.adjuster_.predict_proba(domain_given_x))
 
-    # ---- around them --------------------------------------------------------------
+    def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
+        explained = self._class_given_x(X) @ self.domain_given_class_
+        softened = soften(explained, self.domain_weight_, len(self.labels_))
+        return mean_log_likelihood(softened, codes, sample_weight=sample_weight)
 
-    def _begin(self, X: Any, domains: Any, sample_weight: Any) -> tuple[Any, Array]:
-        """Validate; what every stage needs to know is set here."""
+    def _familiar_space(self, X: Any) -> Array:
+        return np.asarray(self.scaler_.transform(self._varying(X)))
+
+    def _varying(self, X: Any) -> Any:
+        return X if self.varying_.all() else X[:, self.varying_]
+
+    # ---- around the stages --------------------------------------------------------
+
+    def _begin(
+        self, X: Any, domains: Any, sample_weight: Any
+    ) -> tuple[Any, Array, CanonicalRows]:
+        """Validate; what every stage and every later question need is set here."""
         X, codes, self.domains_ = check_X_domains(self, X, domains)
-        self._check_names()
-        self._random = check_random_state(self.random_state)
-        self.varying_ = varying_columns(X)
-        X = X if self.varying_.all() else X[:, self.varying_]
-        mass = np.bincount(codes, weights=sample_weight, minlength=len(self.domains_))
+        weight = check_sample_weight(sample_weight, codes, self.domains_)
+        mass = np.bincount(codes, weights=weight, minlength=len(self.domains_))
         self.domain_weight_ = resolve_domain_weight(
             self.domain_weight, self.domains_, mass
         )
-        if self.n_classes is not None:
-            self._resolve_n_classes(None, codes)
-        return X, codes
+        self._check_settings()
+        self.varying_ = varying_columns(X)
+        X = self._varying(X)
+        self._random = check_random_state(self.random_state)
+        self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
+        scaled = self.scaler_.transform(X)
+        rows = sort_rows(X, scaled, codes, weight)
+        familiar = scaled[rows.order]
+        self.novelty_ = fit_novelty(familiar, random_state=self._draw_seed())
+        return X, codes, rows
 
-    def _resolve_n_classes(self, points: Array | None, codes: Array) -> int:
-        """The number given, or the rank of a fine cluster-by-domain table."""
-        n_domains = len(self.domains_)
+    def _check_settings(self) -> None:
+        """Whatever can be refused before anything is fitted."""
+        known = {"discretizer": ["kmeans"], "factorizer": METHODS, "adjuster": SOLVERS}
+        for name, names in known.items():
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in names:
+                listed = ", ".join(map(repr, names))
+                raise ValueError(f"{name} must be {listed} or an object; got {value!r}")
+        least = 1
         if self.n_classes is not None:
-            return check_n_classes(
-                self.n_classes, n_domains, check_identifiable=self.check_identifiable
+            # Too many classes, if allowed at all, are for factorize to warn of.
+            most = len(self.domains_) if self.check_identifiable else sys.maxsize
+            least = check_n_classes(self.n_classes, most)
+        wanted = self.n_clusters if isinstance(self.discretizer, str) else None
+        if wanted is not None and (not is_whole(wanted) or wanted < least):
+            raise ValueError(
+                f"n_clusters must be None or a whole number from n_classes={least}; "
+                f"got {wanted!r}"
             )
-        fine = max(min(3 * n_domains, len(codes) // (4 * n_domains)), 2)
-        clusters = KMeansDiscretizer(fine, n_init=1, random_state=self._draw_seed())
-        labels = clusters.fit(points).labels_
-        return supported_rank(labels, codes, random_state=self._draw_seed()).n_classes
 
-    def _cluster_counts(self, n_rows: int) -> list[int]:
-        if self.n_clusters is not None:
-            if not is_whole(self.n_clusters) or self.n_clusters < self.n_classes_:
-                if not self._allows_fewer_clusters():
-                    raise ValueError(
-                        f"n_clusters must be a whole number from n_classes="
-                        f"{self.n_classes_}; got {self.n_clusters!r}"
-                    )
-            return [self.n_clusters]
-        counts = {self.n_classes_ * factor for factor in CLUSTERS_PER_CLASS}
-        return sorted(count for count in counts if count <= n_rows) or [self.n_classes_]
+    def _warn_without_signal(self) -> None:
+        loss = self.discriminator_.held_out_loss_
+        guess = -self.domain_weight_ @ np.log(self.domain_weight_)
+        if loss is not None and loss >= guess:
+            warnings.warn(
+                f"domains cannot be told apart: on held-out rows q(d|x) costs "
+                f"{loss:.4f} nats, guessing {guess:.4f}; classes will mean nothing",
+                IdentifiabilityWarning,
+                stacklevel=4,
+            )
 
-    def _allows_fewer_clusters(self) -> bool:
-        return bool(getattr(self.factorizer, "allow_fewer", False))
+    def _resolve_n_classes(self, points: Array, codes: Array) -> int:
+        """The number given, or the rank of a fine cluster-by-domain table."""
+        if self.n_classes is not None:
+            return int(self.n_classes)
+        n_rows, n_domains = points.shape
+        fine = min(CLUSTERS_PER_DOMAIN * n_domains, n_rows // (4 * n_domains))
+        clusters = hellinger_kmeans(max(fine, 2), n_init=1)
+        labels = with_seeds(clusters, self._draw_seed()).fit(points).labels_
+        self.rank_ = supported_rank(labels, codes, random_state=self._draw_seed())
+        return self.rank_.n_classes
 
-    def _factorizer(self) -> Factorizer:
-        if isinstance(self.factorizer, str):
-            factorizer = Factorizer(method=self.factorizer)
-        else:
-            factorizer = clone(self.factorizer)
+    def _factorizer(self, table: Array) -> Factorizer:
+        given = self.factorizer
+        named = isinstance(given, str)
+        factorizer = Factorizer(method=given) if named else clone(given)
+        if isinstance(self.discretizer, str) and table.shape[1] < self.n_classes_:
+            # q(d|x) has fewer distinct values than classes: EM makes the rest up, and
+            # warns of it.
+            factorizer = Factorizer(method="em", allow_fewer=True)
         return factorizer.set_params(
             n_classes=self.n_classes_,
             domain_weight=self.domain_weight_,
@@ -301,36 +368,29 @@ class DDFA(LatentShiftEstimator):
         )
 
     def _likeliest(self, found: list[Any], points: Array, codes: Array) -> int:
-        """Solution through which the out-of-fold q(d|x) explains the domains best."""
-        order = np.argsort(codes, kind="stable")
-        rng = np.random.default_rng(self._draw_seed())
-        rows = order[stratified_sample(codes[order], JUDGING_ROWS, rng)]
-
-        def likelihood(result: Factorization) -> float:
-            T = domain_given_class(result.class_given_domain, self.domain_weight_)
-            explained = maximum_likelihood(points[rows], T) @ T
-            return mean_log_likelihood(explained, codes[rows])
-
-        return int(np.argmax([likelihood(result) for _, result in found]))
-
-    def _find_corners(self, points: Array, codes: Array, sample_weight: Any) -> None:
-        """Appendix F: the smallest polytope around q(d|x) has q(d|y) as its corners."""
-        corners = minimum_volume_polytope(
-            points, self.n_classes_, sample_weight=sample_weight
+        quota = np.ceil(np.bincount(codes) * min(JUDGING_ROWS / len(codes), 1))
+        rows = rows_per_domain(codes, quota, self._random)
+        solutions = [one.domain_given_class for one in found]
+        return likeliest(
+            solutions, points[rows], codes[rows], self.domain_weight_, len(codes)
         )
-        weight = row_weights(codes, self.domain_weight_, sample_weight)
-        class_weight = weight @ maximum_likelihood(points, corners)
+
+    def _find_corners(self, points: Array, weight: Array | None) -> None:
+        """Appendix F: the smallest polytope around q(d|x) has q(d|y) as its corners."""
+        model = getattr(self.discriminator_, "estimator_", self.discriminator_)
+        corners = minimum_volume_polytope(
+            points,
+            self.n_classes_,
+            outside=0.0 if isinstance(model, OracleDiscriminator) else OUTSIDE,
+            sample_weight=weight,
+            random_state=self._draw_seed(),
+        )
+        # q(d) is the mixture of the corners with weights q(y).
+        class_weight = maximum_likelihood(self.domain_weight_[None], corners)[0]
         prevalence = class_given_domain(corners, class_weight)
         prevalence = prevalence[:, canonical_order(prevalence)]
         self.discretizer_, self.factorization_ = None, None
         self._store(prevalence, self.domains_, self.domain_weight_)
 
-    def _check_names(self) -> None:
-        if isinstance(self.discretizer, str) and self.discretizer != "kmeans":
-            raise ValueError(
-                "discretizer must be 'kmeans', None, a discretizer or the cluster of "
-                f"each row; got {self.discretizer!r}"
-            )
-
     def _draw_seed(self) -> int:
-        return int(self._random.randint(2**31 - 1))
+        return int(self._random.randint(np.iinfo(np.int32).max))

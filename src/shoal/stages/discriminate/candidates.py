@@ -84,7 +84,8 @@ def list_candidates(
     seed : int, default=0
         For every ``random_state`` that is None.
     """
-    if isinstance(estimator, str) and estimator == "auto":
+    automatic = isinstance(estimator, str) and estimator == "auto"
+    if automatic:
         wanted: list[Any] = [n for n in AUTO_CANDIDATES if worth_trying(n, *shape)]
     else:
         wanted = list(estimator) if is_choice(estimator) else [estimator]
@@ -94,7 +95,7 @@ def list_candidates(
     for entry in wanted:
         model = named_discriminator(entry, counts) if isinstance(entry, str) else entry
         check_classifier(model)
-        if weighted and entry in AUTO_CANDIDATES and not takes_sample_weight(model):
+        if weighted and automatic and not takes_sample_weight(model):
             continue
         name = entry if isinstance(entry, str) else type(entry).__name__
         if name in made:
