@@ -242,7 +242,7 @@ def test_a_row_alone_equals_the_row_in_a_batch(solve, options, seed):
     table = rng.dirichlet(np.ones(10), 6)
     points = noisy_rows(rng, 1500, table)
     batch = solve(points, table, **options)
-    for row in (0, 7, 1023, 1024, 1499):
+    for row in (0, 7, 975, 976, 1499):  # around the end of a block
         alone = solve(points[row : row + 1], table, **options)
         assert_allclose(alone[0], batch[row], atol=1e-9)
 

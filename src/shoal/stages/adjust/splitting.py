@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RELAXATION", "constrained_inverse", "penalty_for", "to_simplex"]
+__all__ = ["constrained_inverse", "geometric_curvature", "to_simplex"]
 
 Array = NDArray[Any]
-
-# Over-relaxation of each iteration, between 1 (plain) and 2 (pure reflections); this
-# and the factor in penalty_for needed the fewest iterations in our trials.
-RELAXATION = 1.9
 
 
 def constrained_inverse(matrix: Array) -> tuple[Array, Array]:
@@ -40,12 +36,15 @@ def constrained_inverse(matrix: Array) -> tuple[Array, Array]:
     return inverse, uniform - inverse @ (matrix @ uniform)
 
 
-def penalty_for(matrix: Array) -> float:
-    """Weight of x >= 0 against the quadratic part: between its extreme curvatures."""
+def geometric_curvature(matrix: Array) -> float:
+    """Geometric mean of the extreme curvatures among x that sum to 1.
+
+    The best penalty of x >= 0 is about this.
+    """
     curvature, _ = _sum_free_spectrum(matrix)
     largest = max(curvature[-1], 1e-8 * np.trace(matrix))
     # Twin classes have no curvature: the floor keeps the other classes moving.
-    return float(2 * np.sqrt(largest * max(curvature[0], 1e-4 * largest)))
+    return float(np.sqrt(largest * max(curvature[0], 1e-4 * largest)))
 
 
 def to_simplex(signed: Array) -> Array:
