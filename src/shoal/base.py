@@ -23,6 +23,7 @@ from shoal.validation import check_X, encode_domains
 if TYPE_CHECKING:
     from shoal.analysis.adapt import Adaptation
     from shoal.analysis.bootstrap import Intervals
+    from shoal.analysis.diagnose import Diagnosis
     from shoal.merged import MergedClasses
 
 __all__ = ["LatentShiftEstimator"]
@@ -217,6 +218,44 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
             n_resamples=n_resamples,
             level=level,
             n_jobs=n_jobs,
+            random_state=random_state,
+        )
+
+    def diagnose(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        domains: Any = None,
+        n_permutations: int = 10,
+        random_state: Any = None,
+    ) -> "Diagnosis":
+        """Ask whether the classes should be trusted: findings and one verdict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Best the rows of fit; all domains of fit must occur.
+        y : array-like of shape (n_samples,)
+            Alias of ``domains``.
+        domains : array-like of shape (n_samples,)
+            Where each row comes from.
+        n_permutations : int, default=10
+            Shuffles of the domains, for the gain that chance alone gives.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        Diagnosis
+            See :func:`shoal.analysis.diagnose.diagnose`.
+        """
+        from shoal.analysis.diagnose import diagnose
+
+        return diagnose(
+            self,
+            X,
+            y if domains is None else domains,
+            n_permutations=n_permutations,
             random_state=random_state,
         )
 

@@ -1,0 +1,309 @@
+"""What is asked of an estimator: its rows, ready for every check.
+
+Each kind of estimator says how well it guesses the domains of held-out rows through
+its own classes; all further checks see the same arrays whatever the estimator was.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
+
+from shoal.analysis.diagnose.guess import Gain
+from shoal.ddfa import DDFA
+from shoal.discrete import DiscreteMixture
+from shoal.mixture.estimator import DomainMixture
+from shoal.mixture.features import FeatureMap
+from shoal.mixture.held_out import held_out
+from shoal.mixture.objective import MixtureProblem, Penalties
+from shoal.mixture.rows import canonical_rows, fold_of_rows
+from shoal.mixture.starts import cluster_rows
+from shoal.mixture.training import TrainingRows
+from shoal.stages.discriminate import Discriminator
+from shoal.stages.discriminate.candidates import is_given
+from shoal.validation import row_weights
+from shoal.words import single_word_bags, sum_by_domain
+
+__all__ = ["DiagnosisRows", "gather"]
+
+Array = np.ndarray[Any, Any]
+
+N_FOLDS = 3
+CELLS_PER_CLASS = 4
+LEAST_CELLS = 12
+MAX_WORDS = 200
+LEAST_WORDS = 5  # rarer words share a cell
+# "Alike" is judged on this many columns; more are replaced by principal directions.
+MAX_COLUMNS = 20
+# The refit's own penalties: enough to end the climb, too little to bend it.
+REFIT_RIDGE = 1e-4
+REFIT_DIRICHLET = 0.1  # imaginary rows for each class and domain
+BUMPS = 60
+ROWS_PER_COLUMN = 20
+
+
+@dataclass(frozen=True)
+class DiagnosisRows:
+    """Rows in canonical order with everything the checks need.
+
+    Attributes
+    ----------
+    problem : MixtureProblem
+        Features, domain and weight of each row, sorted by domain.
+    cells : ndarray of shape (n,)
+        A partition of the inputs that does not look at the domains.
+    columns : ndarray of shape (n, at most 20)
+        What "looks alike" is judged on, scaled.
+    domain_weight : ndarray of shape (n_domains,)
+        q(d).
+    penalties : Penalties
+        Of refits.
+    folds : ndarray of shape (n,)
+    through : Gain
+        Held-out gain of guessing domains through the estimator's own classes.
+    free : Gain or None
+        Held-out gain of the estimator's own discriminator.
+    classes : ndarray of shape (n, n_classes)
+        The estimator's p_d(y|x).
+    """
+
+    problem: MixtureProblem
+    cells: Array
+    columns: Array
+    domain_weight: Array
+    penalties: Penalties
+    folds: Array
+    through: Gain
+    free: Gain | None
+    classes: Array
+
+    def with_domains(self, order: Array, codes: Array) -> "DiagnosisRows":
+        """The same rows in another order, with other domains."""
+        problem = MixtureProblem(
+            self.problem.design[order],
+            codes,
+            row_weights(codes, self.domain_weight),
+            self.problem.n_domains,
+        )
+        return replace(
+            self,
+            problem=problem,
+            cells=self.cells[order],
+            columns=self.columns[order],
+        )
+
+
+def gather(
+    estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
+) -> DiagnosisRows:
+    """Rows of a fitted estimator; X is validated, ``rng`` draws the sample."""
+    if isinstance(estimator, DiscreteMixture):
+        return _word_rows(estimator, X, codes, max_rows, rng)
+    varying = getattr(estimator, "varying_", None)
+    inside = X if varying is None or varying.all() else X[:, varying]
+    plain = FeatureMap("column").fit(inside, np.ones(X.shape[0])).transform(inside)
+    order = canonical_rows(plain, codes)
+    # the sample is drawn from row numbers, to follow rows through both tables
+    numbers = TrainingRows(
+        order[:, None], codes[order], None, estimator.domain_weight_
+    ).sample(max_rows, rng)
+    taken = numbers.X[:, 0]
+    rows = replace(numbers, X=inside[taken])
+    if isinstance(estimator, DomainMixture):
+        return _mixture_rows(estimator, X[taken], rows, rng)
+    return _table_rows(estimator, X[taken], rows, rng)
+
+
+def _mixture_rows(
+    estimator: DomainMixture, X: Any, rows: TrainingRows, rng: np.random.Generator
+) -> DiagnosisRows:
+    """Features and penalties as fitted; the climb is repeated out of fold."""
+    problem = rows.problem(estimator.features_)
+    folds = fold_of_rows(rows.codes, N_FOLDS, rng)
+    start, penalties = estimator.domain_given_class_, estimator.penalties_
+    log_own = held_out(problem, start, [penalties], folds)[0].each
+    through = Gain.of("classes", np.exp(log_own), problem, rows.domain_weight)
+    ridge = min(penalties.ridge, REFIT_RIDGE)
+    return _finish(estimator, X, rows, problem, folds, through, None, ridge, rng)
+
+
+def _table_rows(
+    estimator: Any, X: Any, rows: TrainingRows, rng: np.random.Generator
+) -> DiagnosisRows:
+    """Any other estimator of numeric rows: bumps stand beside the columns."""
+    wide = ROWS_PER_COLUMN * (rows.X.shape[1] + BUMPS) > rows.n_rows
+    expansion = "linear" if wide or sparse.issparse(rows.X) else "rbf"
+    features = FeatureMap(
+        "column", expansion, n_components=BUMPS, random_state=_seed(rng)
+    ).fit(rows.X, rows.row_weight)
+    problem = rows.problem(features)
+    folds = fold_of_rows(rows.codes, N_FOLDS, rng)
+    own = np.arange(rows.n_rows), rows.codes
+    free = None
+    if isinstance(estimator, DDFA):
+        guess = _out_of_fold(estimator.discriminator_, rows, _seed(rng))
+        free = Gain.of("discriminator", guess[own], problem, rows.domain_weight)
+        class_given_x = estimator.adjuster_.predict_proba(guess)
+    else:
+        class_given_x = estimator._class_given_x(X)
+    domain_given_x = class_given_x @ estimator.domain_given_class_
+    through = Gain.of("classes", domain_given_x[own], problem, rows.domain_weight)
+    return _finish(estimator, X, rows, problem, folds, through, free, REFIT_RIDGE, rng)
+
+
+def _out_of_fold(discriminator: Any, rows: TrainingRows, seed: int) -> Array:
+    """q(d|x) of the fitted kind of discriminator, refitted out of fold."""
+    model = getattr(discriminator, "estimator_", discriminator)
+    if is_given(model):
+        return np.asarray(discriminator.predict_proba(rows.X))
+    shares = dict(enumerate(rows.domain_weight))
+    again = Discriminator(
+        clone(model), cross_fit=N_FOLDS, domain_weight=shares, random_state=seed
+    )
+    return np.asarray(again.fit(rows.X, rows.codes).domain_given_x_)
+
+
+def _finish(
+    estimator: Any,
+    X: Any,
+    rows: TrainingRows,
+    problem: MixtureProblem,
+    folds: Array,
+    through: Gain,
+    free: Gain | None,
+    ridge: float,
+    rng: np.random.Generator,
+) -> DiagnosisRows:
+    # every expansion starts with the scaled columns themselves
+    plain = problem.design[:, : rows.X.shape[1]]
+    n_cells = min(
+        max(CELLS_PER_CLASS * estimator.n_classes_, LEAST_CELLS),
+        rows.n_rows // (4 * rows.n_domains),
+    )
+    n_cells = max(n_cells, estimator.n_classes_ + 1)
+    cells = cluster_rows(plain, n_cells, problem.row_weight, rng)
+    return DiagnosisRows(
+        problem=problem,
+        cells=cells,
+        columns=_few_columns(plain, _seed(rng)),
+        domain_weight=rows.domain_weight,
+        penalties=_refit_penalties(ridge, problem, estimator.n_classes_),
+        folds=folds,
+        through=through,
+        free=free,
+        classes=estimator._posterior(X, rows.codes, None),
+    )
+
+
+def _few_columns(plain: Any, seed: int) -> Array:
+    """The scaled columns, or their main directions when there are many."""
+    if not sparse.issparse(plain) and plain.shape[1] <= MAX_COLUMNS:
+        return np.asarray(plain, dtype=float)
+    few = min(MAX_COLUMNS, plain.shape[1] - 1)
+    reduced = TruncatedSVD(few, random_state=seed).fit_transform(plain)
+    return np.asarray(reduced, dtype=float)
+
+
+def _refit_penalties(ridge: float, problem: MixtureProblem, k: int) -> Penalties:
+    imaginary = REFIT_DIRICHLET * k * problem.n_domains / problem.n_rows
+    return Penalties(ridge=ridge, confidence=0.0, dirichlet=imaginary)
+
+
+# ---- words -----------------------------------------------------------------------
+
+
+def _word_rows(
+    estimator: DiscreteMixture,
+    X: Any,
+    codes: Array,
+    max_rows: int,
+    rng: np.random.Generator,
+) -> DiagnosisRows:
+    """Every occurrence of a word is a row; rare words share one cell."""
+    n_domains, n_words = len(estimator.domains_), len(estimator.vocabulary_)
+    bags = estimator._read_bags(X, warn=False)
+    table = sum_by_domain(bags, codes, n_domains)[:, :n_words].astype(np.int64)
+    table = _thin_out(table, max_rows, rng)
+    each = np.indices(table.shape).reshape(2, -1)
+    domain, words = np.repeat(each, table.ravel(), axis=1)
+    k, weight = estimator.n_classes_, estimator.domain_weight_
+    most = min(max(len(words) // (4 * n_domains), CELLS_PER_CLASS * k), MAX_WORDS)
+    cells = _common_words(table.sum(axis=0), most)[words]
+    indicators = np.eye(int(cells.max()) + 1)[cells]
+    rows = TrainingRows(indicators, domain, None, weight)
+    features = FeatureMap("column").fit(indicators, rows.row_weight)
+    problem = rows.problem(features)
+    folds = fold_of_rows(domain, N_FOLDS, rng)
+    own = _own_through_words(estimator, table, words, domain, folds, rng)
+    bags = single_word_bags(words, n_words)
+    return DiagnosisRows(
+        problem=problem,
+        cells=cells,
+        columns=problem.design[:, :MAX_COLUMNS],
+        domain_weight=weight,
+        penalties=_refit_penalties(REFIT_RIDGE, problem, k),
+        folds=folds,
+        through=Gain.of("classes", own, problem, weight),
+        free=None,
+        classes=estimator._bayes(bags, estimator.prevalence_[domain]),
+    )
+
+
+def _thin_out(table: Array, max_rows: int, rng: np.random.Generator) -> Array:
+    """At most ``max_rows`` words, as evenly from all domains as these allow."""
+    sizes = table.sum(axis=1)
+    if sizes.sum() <= max_rows:
+        return table
+    level = bisect_right(
+        range(int(sizes.max()) + 1),
+        max_rows,
+        key=lambda most: np.minimum(sizes, most).sum(),
+    )
+    quota = np.minimum(sizes, max(level - 1, 1))
+    return np.array(
+        [rng.multivariate_hypergeometric(*pair, method="marginals")
+         for pair in zip(table, quota, strict=True)]
+    )  # fmt: skip
+
+
+def _common_words(count: Array, most: int) -> Array:
+    """Cell of each word: the commonest have their own, the rest share the last."""
+    rank = np.empty(len(count), dtype=int)
+    rank[np.argsort(-count, kind="stable")] = np.arange(len(count))
+    solid = int((count >= LEAST_WORDS).sum())
+    return np.minimum(rank, min(solid, most - 1))
+
+
+def _own_through_words(
+    estimator: DiscreteMixture,
+    table: Array,
+    words: Array,
+    codes: Array,
+    folds: Array,
+    rng: np.random.Generator,
+) -> Array:
+    """q(d|word) of each row's domain, factorized without the row's fold."""
+    n_words = table.shape[1]
+    own = np.empty(len(words))
+    for fold in range(N_FOLDS):
+        test = folds == fold
+        held = np.zeros_like(table)
+        np.add.at(held, (codes[test], words[test]), 1)
+        other = clone(estimator).set_params(
+            n_classes=estimator.n_classes_, check_identifiable=False
+        )
+        seed = np.random.RandomState(_seed(rng))
+        other._factorize(table - held, estimator.domains_, seed)
+        each_word = single_word_bags(np.arange(n_words), n_words)
+        class_given_word = other._bayes(each_word, other.class_weight_)
+        domain_given_word = class_given_word @ other.domain_given_class_
+        own[test] = domain_given_word[words[test], codes[test]]
+    return own
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31 - 1))
