@@ -16,6 +16,7 @@ contiguous, and T enters as one column per block.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ Array = np.ndarray[Any, Any]
 BLOCK_ROWS = 2048
 # Domains with fewer rows share a block; T is then gathered row by row.
 SMALL_DOMAIN = 256
+VARIANCE_COLUMNS = 16
 # T is kept inside the open simplex: a zero could never come back.
 FLOOR = 1e-10
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class Penalties:
         """Value and gradient (in T) of the terms on T alone."""
         value, gradient = 0.0, np.zeros_like(T)
         if self.dirichlet:
-            value -= self.dirichlet * float(np.log(T).mean())
-            gradient -= self.dirichlet / (T * T.size)
+            inside = np.maximum(T, TINY)  # a far step of a line search may underflow
+            value -= self.dirichlet * float(np.log(inside).mean())
+            gradient -= self.dirichlet / (inside * T.size)
         if self.volume:
             gram = T @ T.T + 1e-8 * np.eye(len(T))
             value += self.volume / 2 * float(np.linalg.slogdet(gram)[1])
@@ -77,6 +81,17 @@ class MixtureProblem:
         self.n_domains = n_domains
         self.n_rows, self.n_features = design.shape
         self.blocks = make_blocks(codes, n_domains)
+
+    @cached_property
+    def total_variance(self) -> float:
+        """Sum of the variances of the columns."""
+        weight = self.row_weight / self.row_weight.sum()
+        total = 0.0
+        for start in range(0, self.n_features, VARIANCE_COLUMNS):
+            part = self.design[:, start : start + VARIANCE_COLUMNS]
+            square = part.multiply(part) if sparse.issparse(part) else part * part
+            total += float((weight @ square).sum() - ((weight @ part) ** 2).sum())
+        return total
 
     def take(self, rows: Array) -> "MixtureProblem":
         """Problem of some rows (sorted numbers), weights rescaled within domains."""

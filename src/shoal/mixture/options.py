@@ -6,9 +6,10 @@ from shoal.mixture.objective import MixtureProblem, Penalties
 
 __all__ = ["RIDGE_FACTOR", "Options"]
 
-# The spread of the logits grows with the number of columns, so the ridge that holds it
-# does too. A search goes up and down from there by RIDGE_FACTOR.
-RIDGE_PER_COLUMN = 1e-5
+# The spread of the logits grows with that of the features, so the ridge that holds it
+# does too: so much per column of unit variance. A search goes up and down from there
+# by RIDGE_FACTOR.
+RIDGE_PER_VARIANCE = 1e-5
 RIDGE_FACTOR = 3.0
 # A little confidence breaks near-ties of the likelihood in favour of classes that can
 # be told apart: one class cut in two costs nothing else.
@@ -45,7 +46,7 @@ class Options:
 
     def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
         """Penalties to start with: what is given, and the rule for the rest."""
-        ridge = RIDGE_PER_COLUMN * problem.n_features
+        ridge = RIDGE_PER_VARIANCE * problem.total_variance
         cells = n_classes * problem.n_domains
         rows = FIRST_DIRICHLET if self.dirichlet is None else self.dirichlet
         return Penalties(

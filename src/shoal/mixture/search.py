@@ -113,7 +113,11 @@ def _choose_penalties(
     rng: np.random.Generator,
     record: Record,
 ) -> Penalties:
-    """The least ridge that does not lose; then confidence and imaginary rows."""
+    """Imaginary rows, then ridge, then confidence, each given those before.
+
+    Ridge goes as low and confidence as high as one standard error allows: a ridge
+    holds q(y|x) off the corners, and confidence picks the solution that has anchors.
+    """
     folds = fold_of_rows(problem.codes, options.n_folds, rng)
     known: dict[Penalties, HeldOut] = {}
 
@@ -132,25 +136,31 @@ def _choose_penalties(
         return [known[penalty] for penalty in wanted]
 
     chosen = options.first_penalties(problem, len(fit.weights))
-    if options.ridge is None:
-        chosen = _climb_ridge(chosen, scores)
-    if options.confidence is None:
-        path = [replace(chosen, confidence=value) for value in CONFIDENCES]
-        chosen = path[int(np.argmax([score.mean for score in scores(path)]))]
     if options.dirichlet is None:
         path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in DIRICHLETS]
         chosen = path[int(np.argmax([score.mean for score in scores(path)]))]
+    if options.ridge is None:
+        chosen = min(_climb_ridge(chosen, scores), key=lambda p: p.ridge)
+    if options.confidence is None:
+        path = [replace(chosen, confidence=value) for value in CONFIDENCES]
+        chosen = _within_one_error(path, scores(path))[-1]
     return chosen
+
+
+def _within_one_error(grid: list[Penalties], scores: list[HeldOut]) -> list[Penalties]:
+    """Those whose likelihood is within one paired standard error of the best."""
+    best = max(scores, key=lambda score: score.mean)
+    return [
+        penalty
+        for penalty, score in zip(grid, scores, strict=True)
+        if score.mean >= best.mean - best.standard_error(score)
+    ]
 
 
 def _climb_ridge(
     first: Penalties, scores: Callable[[list[Penalties]], list[HeldOut]]
-) -> Penalties:
-    """Step the ridge up or down while the held-out likelihood gains.
-
-    Of those within one standard error of the best, the smallest is kept: a ridge holds
-    q(y|x) off the corners, and q(d|y) is pushed outwards in return.
-    """
+) -> list[Penalties]:
+    """Step the ridge up or down while the held-out likelihood gains; the best ones."""
 
     def at(step: int) -> Penalties:
         return replace(first, ridge=first.ridge * RIDGE_FACTOR**step)
@@ -161,13 +171,7 @@ def _climb_ridge(
         if not further:
             break
         tried.update(zip(further, scores([at(s) for s in further]), strict=True))
-    top = tried[best]
-    close = [
-        step
-        for step, score in tried.items()
-        if score.mean >= top.mean - top.standard_error(score)
-    ]
-    return at(min(close))
+    return _within_one_error([at(step) for step in tried], list(tried.values()))
 
 
 def _polish(
