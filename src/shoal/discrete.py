@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import check_random_state
 
+from shoal.analysis.novelty import novelty_quantiles
 from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import UnseenWordWarning
@@ -38,6 +39,7 @@ Array = np.ndarray[Any, Any]
 
 INPUTS = ("rows", "counts")
 CLUSTERS_PER_CLASS = 3
+NOVELTY_ROWS = 5_000
 
 
 class DiscreteMixture(LatentShiftEstimator):
@@ -102,6 +104,8 @@ class DiscreteMixture(LatentShiftEstimator):
         only for clustered rows.
     rank_ : RankResult
         Only when ``n_classes`` was chosen.
+    novelty_quantiles_ : ndarray
+        Of how rare the words of training rows are, for the fit score of ``adapt``.
     n_features_in_ : int
 
     See Also
@@ -198,6 +202,8 @@ class DiscreteMixture(LatentShiftEstimator):
         counts = sum_by_domain(bags, codes, len(names))
         self._factorize(counts, names, rng)
         self.labels_ = self._bayes(bags, self.prevalence_[codes]).argmax(axis=1)
+        some = X[:: -(-X.shape[0] // NOVELTY_ROWS)]
+        self.novelty_quantiles_ = novelty_quantiles(self._novelty(some))
         return self
 
     # ---- the steps of fit ---------------------------------------------------------

@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.datasets import make_latent_shift
+from shoal.exceptions import UnseenWordWarning
 from shoal.probability import match_rows
 
 
@@ -177,6 +178,24 @@ def test_rows_of_words_and_their_counts_adapt_alike(seed):
         bags.adapt([new]).prevalence,
         atol=1e-6,
     )
+
+
+def test_words_never_seen_do_not_fit(seed):
+    counts, new = words_problem(seed, n_words=400)
+    rows, domains = expand(counts)
+    model = DiscreteMixture(2, random_state=0).fit(rows, domains)
+    assert model.adapt(np.repeat(np.arange(3), new)[:, None]).fit_score > 0.8
+    with pytest.warns(UnseenWordWarning, match="did not occur in fit"):
+        assert model.adapt(np.full((20, 1), 99)).fit_score == 0
+
+
+def test_ddfa_knows_what_it_has_seen(clouds, seed):
+    bunch, _ = clouds
+    model = DDFA(4, discriminator="logistic", cross_fit=2, random_state=0)
+    model.fit(bunch.X, bunch.domains)
+    assert model.adapt(bunch.X[bunch.domains == 1]).fit_score > 0.7
+    blob = 15 + np.random.default_rng(seed).normal(size=(50, bunch.X.shape[1]))
+    assert model.adapt(blob).fit_score < 0.02
 
 
 def expand(counts):

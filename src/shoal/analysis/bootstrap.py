@@ -160,7 +160,8 @@ def bootstrap(
     -----
     The intervals cover the chance in which rows were seen. They do not cover a wrong
     number of classes, a fit that misses the best solution, or domains between which
-    the classes themselves look different.
+    the classes themselves look different. Every row counts once: the sample weights of
+    fit, if any, are not kept.
 
     A :class:`~shoal.DomainMixture` refits weights and prevalences from the fitted
     ones. :class:`~shoal.DDFA` and :class:`~shoal.DiscreteMixture` factorize the
