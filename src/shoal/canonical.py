@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.mixture.rows import canonical_rows
-
 __all__ = ["CanonicalRows", "sort_rows"]
 
 Array = np.ndarray[Any, Any]
@@ -85,6 +83,8 @@ def sort_rows(X: Any, scaled: Any, codes: Array, weight: Array | None) -> Canoni
     >>> sort_rows(X, X, codes, np.array([2, 1, 1])).X.ravel()
     array([2., 1., 3., 3.])
     """
+    from shoal.mixture.rows import canonical_rows  # which sorts its own rows here
+
     order = canonical_rows(scaled, codes)
     if weight is not None:
         order = order[weight[order] > 0]
