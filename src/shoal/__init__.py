@@ -12,18 +12,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.analysis.choose import choose_n_classes
     from shoal.ddfa import DDFA
     from shoal.discrete import DiscreteMixture
     from shoal.mixture import DomainMixture
 
 __version__ = "0.1.0"
 
-__all__ = ["DDFA", "DiscreteMixture", "DomainMixture", "__version__"]
+__all__ = [
+    "DDFA",
+    "DiscreteMixture",
+    "DomainMixture",
+    "__version__",
+    "choose_n_classes",
+]
 
 _HOMES = {
     "DDFA": "shoal.ddfa",
     "DiscreteMixture": "shoal.discrete",
     "DomainMixture": "shoal.mixture",
+    "choose_n_classes": "shoal.analysis.choose",
 }
 
 

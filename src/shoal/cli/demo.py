@@ -19,9 +19,10 @@ Record = dict[str, Any]
 FILES = ("prevalence.csv", "assignments.csv", SUMMARY)
 #: Lines to try next, shown at the end; a test runs them.
 NEXT = (
-    "from shoal.datasets import load_penguins; p = load_penguins(as_frame=True)",
-    "from shoal import DomainMixture; model = DomainMixture(3).fit(p.X, p.domains)",
-    "model.predict_proba(p.X[:5], 'Dream')  # five birds, had they lived on Dream",
+    "import shoal, shoal.datasets; p = shoal.datasets.load_penguins()",
+    "print(shoal.choose_n_classes(p.X, p.domains))  # why that many classes",
+    "model = shoal.DomainMixture().fit(p.X, p.domains)  # or a table of your own",
+    "model.adapt(p.X[p.domains == 'Dream'])  # as if the island were new",
 )
 
 
@@ -87,7 +88,7 @@ def show(output: Output) -> None:
     summary = output.data
     output.show(
         f"{summary['n_rows']} penguins, {len(summary['features'])} measurements, "
-        "the island of each; no species.",
+        f"the island of each, no species: {summary['n_classes']} classes found.",
         "",
         prevalence_table(summary),
         "",
@@ -114,7 +115,10 @@ def prevalence_table(summary: Record) -> Any:
 
     species = summary["agreement"][0]["species"]
     classes = sorted({record["class_id"] for record in summary["prevalence"]})
-    table = Table(title="Share of each class among the penguins of an island")
+    level = summary["prevalence"][0]["level"]
+    table = Table(
+        title=f"Share of each class on each island, with {level:.0%} intervals"
+    )
     table.add_column(summary["domain_name"])
     table.add_column("rows", justify="right")
     for class_id in classes:
@@ -123,9 +127,15 @@ def prevalence_table(summary: Record) -> Any:
     for record in summary["prevalence"]:
         by_domain.setdefault(record["domain"], []).append(record)
     for domain, records in by_domain.items():
-        shares = (percent(record["estimate"]) for record in records)
+        shares = (share_with_interval(record) for record in records)
         table.add_row(domain, str(records[0]["n_rows"]), *shares)
     return table
+
+
+def share_with_interval(record: Record) -> str:
+    """A prevalence and its interval as the table shows them."""
+    low, high = 100 * record["lo"], 100 * record["hi"]
+    return f"{percent(record['estimate'])} ({low:.0f}-{high:.0f})"
 
 
 def agreement_table(summary: Record) -> Any:

@@ -12,6 +12,7 @@ __all__ = ["STAGES", "discover"]
 STAGES = (
     "reading 342 penguins of three islands",
     "discovering classes: DomainMixture",
+    "intervals: 200 resamples of the rows",
     "comparing: k-means",
     "comparing: Gaussian mixture",
     "comparing: DDFA as published",
@@ -45,9 +46,11 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
 
     data = load_penguins()
     next(stages)
-    model = DomainMixture(n_classes=3, random_state=seed).fit(data.X, data.domains)
+    model = DomainMixture(random_state=seed).fit(data.X, data.domains)
+    next(stages)
+    intervals = model.bootstrap(data.X, data.domains, random_state=seed)
     agreement = [agree("shoal", data, model.labels_, model.prevalence_)]
-    agreement += compare(stages, data, seed)
+    agreement += compare(stages, data, model.n_classes_, seed)
     summary = {
         "dataset": "penguins",
         "n_rows": len(data.X),
@@ -55,7 +58,7 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
         "domain_name": data.domain_name,
         "seed": seed,
         "n_classes": model.n_classes_,
-        "prevalence": list_prevalence(model, data.domains),
+        "prevalence": list_prevalence(intervals),
         "one_domain": find_one_domain_classes(model),
         "agreement": agreement,
     }
@@ -65,18 +68,21 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
 # ---- what was found --------------------------------------------------------------
 
 
-def list_prevalence(model: Any, domains: Any) -> list[Record]:
-    """One record per domain and class."""
+def list_prevalence(intervals: Any) -> list[Record]:
+    """One record per domain and class, with its interval."""
     return [
         {
             "domain": str(domain),
             "class_id": f"c{index}",
-            "class_name": model.class_names_[index],
-            "estimate": float(model.prevalence_[row, index]),
-            "n_rows": int((domains == domain).sum()),
+            "class_name": name,
+            "estimate": float(intervals.prevalence[row, index]),
+            "lo": float(intervals.low[row, index]),
+            "hi": float(intervals.high[row, index]),
+            "level": intervals.level,
+            "n_rows": int(intervals.n_rows[row]),
         }
-        for row, domain in enumerate(model.domains_)
-        for index in range(model.n_classes_)
+        for row, domain in enumerate(intervals.domains)
+        for index, name in enumerate(intervals.class_names)
     ]
 
 
@@ -111,8 +117,10 @@ def list_assignments(model: Any, data: Any) -> list[Record]:
 # ---- how it compares -------------------------------------------------------------
 
 
-def compare(stages: Iterator[str], data: Any, seed: int) -> list[Record]:
-    """Agreement of other methods with the species."""
+def compare(
+    stages: Iterator[str], data: Any, n_classes: int, seed: int
+) -> list[Record]:
+    """Agreement of other methods with the species, given the same number of classes."""
     from sklearn.cluster import KMeans
     from sklearn.mixture import GaussianMixture
     from sklearn.preprocessing import StandardScaler
@@ -122,14 +130,14 @@ def compare(stages: Iterator[str], data: Any, seed: int) -> list[Record]:
 
     scaled = StandardScaler().fit_transform(data.X)
     next(stages)
-    kmeans = KMeans(3, n_init=10, random_state=seed).fit_predict(scaled)
+    kmeans = KMeans(n_classes, n_init=10, random_state=seed).fit_predict(scaled)
     next(stages)
-    gmm = GaussianMixture(3, n_init=10, random_state=seed).fit_predict(scaled)
+    gmm = GaussianMixture(n_classes, n_init=10, random_state=seed)
     next(stages)
-    ddfa = paper.ddfa(3, random_state=seed).fit(data.X, data.domains)
+    ddfa = paper.ddfa(n_classes, random_state=seed).fit(data.X, data.domains)
     return [
         agree("k-means", data, kmeans),
-        agree("Gaussian mixture", data, gmm),
+        agree("Gaussian mixture", data, gmm.fit_predict(scaled)),
         agree("DDFA as published", data, ddfa.labels_, ddfa.prevalence_),
         {
             "method": "most common species of each island",
