@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.exceptions import DomainMissingError
 from shoal.probability import (
     class_posterior,
     domain_given_class,
     mean_log_likelihood,
     shift_prior,
 )
-from shoal.validation import check_X, encode_domains
+from shoal.validation import check_sample_weight, check_X, encode_domains
 
 if TYPE_CHECKING:
     from shoal.analysis.adapt import Adaptation
@@ -140,13 +142,15 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         domains = domains if domains is not None else y
         if domains is None:
-            raise ValueError(
+            raise DomainMissingError(
                 "score requires y to be passed, but the target y is None: pass the "
                 "domain of each row"
             )
         X = self._check_rows(X)
         codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
         assert codes is not None
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, X.shape[0])
         return self._score_rows(X, codes, sample_weight)
 
     def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
@@ -338,4 +342,7 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = bool(self._accept_sparse)
+        # Not a classifier; but scikit-learn's sparse checks read of anything that has
+        # predict_proba whether its columns are the values of y. Ours are not.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

@@ -24,8 +24,10 @@ __all__ = [
     "check_X_domains",
     "check_domains",
     "check_n_classes",
+    "check_sample_weight",
     "encode_column",
     "encode_domains",
+    "is_sparse",
     "is_whole",
     "resolve_domain_weight",
     "row_weights",
@@ -228,6 +230,21 @@ def row_weights(codes: Array, domain_weight: Array, sample_weight: Any = None) -
     return np.asarray(weight * (domain_weight / mass)[codes])
 
 
+def check_sample_weight(sample_weight: Any, n_samples: int) -> Array:
+    """Weights of rows as floats: one for each row, not negative, not all zero."""
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have one entry per row ({n_samples}), got shape "
+            f"{weight.shape}"
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere; give some row a weight")
+    return weight
+
+
 def varying_columns(X: Any) -> Array:
     """Mask of the columns that vary; warns about those that do not.
 
@@ -255,6 +272,11 @@ def _dense(extremes: Any) -> Array:
     """Make one number per column of what ``max(axis=0)`` gives, dense or sparse."""
     to_dense = getattr(extremes, "toarray", None)
     return np.ravel(extremes if to_dense is None else to_dense())
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether ``X`` is a scipy sparse array or matrix."""
+    return bool(sparse.issparse(X))
 
 
 def is_whole(value: Any) -> bool:

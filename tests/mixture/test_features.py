@@ -80,9 +80,25 @@ def test_sparse_stays_sparse_and_uncentred(rows):
 
 def test_sparse_has_no_expansion(rows):
     thin = sparse.csr_array(rows)
-    features = FeatureMap("column", "quadratic").fit(thin, np.ones(500))
     with pytest.raises(ValueError, match="expansion='quadratic' needs dense X"):
-        features.transform(thin)
+        FeatureMap("column", "quadratic").fit(thin, np.ones(500))
+
+
+def test_dense_and_sparse_rows_of_one_map_agree(rows):
+    for fitted_on in (rows, sparse.csr_array(rows)):
+        features = FeatureMap("column").fit(fitted_on, np.ones(500))
+        dense, thin = (
+            features.transform(rows),
+            features.transform(sparse.csr_array(rows)),
+        )
+        if sparse.issparse(dense):
+            dense, thin = dense.toarray(), thin.toarray()
+        assert_allclose(dense, thin)
+
+
+def test_one_centre_has_a_width():
+    features = FeatureMap("column", "rbf").fit(np.array([[0.0], [1.0]]), np.ones(2))
+    assert np.isfinite(features.transform(np.array([[0.5]]))).all()
 
 
 def test_float32_in_float32_out(rows):

@@ -12,15 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.analysis.novelty import fit_novelty
 from shoal.base import LatentShiftEstimator
+from shoal.canonical import sort_rows
 from shoal.exceptions import CollapseWarning
 from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.mixture.objective import softmax_classes
-from shoal.mixture.rows import canonical_rows
 from shoal.mixture.search import Options, Solution, find_solution
 from shoal.mixture.training import TrainingRows
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_n_classes,
+    check_sample_weight,
     check_X_domains,
     is_whole,
     resolve_domain_weight,
@@ -115,7 +116,8 @@ default="auto"
     move_gains_ : list of float
         Drop of the objective by each merge/re-seed move that was kept.
     history_ : list of float
-        Objective after each iteration of the winning climb.
+        Objective after each iteration: the winning climb's under the first penalties,
+        then the final climb's under those chosen.
     n_iter_ : int
         Iterations of the final climb.
     n_classes_, n_features_in_, class_names_
@@ -212,7 +214,8 @@ default="auto"
     ) -> Self:
         """Fit another number of classes with the features and penalties found here.
 
-        Returns a new estimator; only starts and moves are searched again.
+        Returns a new estimator; starts, moves and the imaginary rows, which count per
+        class, are searched again.
         """
         check_is_fitted(self)
         other = type(self)(**{**self.get_params(deep=False), "n_classes": n_classes})
@@ -233,7 +236,7 @@ default="auto"
         rows = self._training_rows(X, codes, names, sample_weight)
         if options.expansion == "discriminator":
             rows = self._with_discriminator(rows, rng)
-        n_classes = self._resolve_n_classes(rows, rng)
+        n_classes = self._resolve_n_classes(rows, options, rng)
         solution = find_solution(rows, n_classes, options, rng)
         self._keep(solution, rows, names)
         familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
@@ -254,16 +257,15 @@ default="auto"
     ) -> TrainingRows:
         """Rows without constant columns, in an order only their content decides."""
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X)
+            sample_weight = check_sample_weight(sample_weight, X.shape[0])
         self.varying_ = varying_columns(X)
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
-        plain = FeatureMap("column").fit(X, np.ones(X.shape[0]))
-        order = canonical_rows(plain.transform(X), codes)
-        if sample_weight is not None:
-            sample_weight = sample_weight[order]
-        return TrainingRows(X[order], codes[order], sample_weight, weight)
+        even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        plain = FeatureMap("column").fit(X, even)
+        rows = sort_rows(X, plain.transform(X), codes, sample_weight)
+        return TrainingRows(rows.X, rows.codes, rows.weight, weight)
 
     def _with_discriminator(
         self, rows: TrainingRows, rng: np.random.Generator
@@ -279,11 +281,13 @@ default="auto"
             log_domain_given_x=log_proba(discriminator.domain_given_x_),
         )
 
-    def _resolve_n_classes(self, rows: TrainingRows, rng: np.random.Generator) -> int:
+    def _resolve_n_classes(
+        self, rows: TrainingRows, options: Options, rng: np.random.Generator
+    ) -> int:
         if self.n_classes is None:
             from shoal.analysis.choose import pick_n_classes
 
-            return pick_n_classes(rows, rng, n_jobs=self.n_jobs)
+            return pick_n_classes(rows, rng, options=options, n_jobs=self.n_jobs)
         return check_n_classes(
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
         )
@@ -292,10 +296,14 @@ default="auto"
         _check_choice("scale", self.scale, ("auto", *SCALES))
         _check_choice("expansion", self.expansion, ("auto", *EXPANSIONS))
         _check_choice("solver", self.solver, ("lbfgs", "em"))
-        for name in ("max_iter", "max_search_rows"):
+        for name, least in (("max_iter", 1), ("max_search_rows", 1), ("n_random", 0)):
             value = getattr(self, name)
-            if not is_whole(value) or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1; got {value!r}")
+            if not is_whole(value) or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number from {least}; got {value!r}"
+                )
+        if self.solver == "em" and self.volume:
+            raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
         return Options(
             search=self.search,
             scale=self.scale,
@@ -303,7 +311,7 @@ default="auto"
             ridge=_amount("ridge", self.ridge),
             confidence=_amount("confidence", self.confidence),
             dirichlet=_amount("dirichlet", self.dirichlet),
-            volume=_amount("volume", self.volume) or 0.0,
+            volume=_fixed_amount("volume", self.volume),
             moves=self.moves,
             solver=self.solver,
             n_random=self.n_random,
@@ -384,13 +392,8 @@ def _amount(name: str, value: Any) -> float | None:
     return float(value)
 
 
-def _check_sample_weight(sample_weight: Any, X: Any) -> Array:
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != (X.shape[0],):
-        raise ValueError(
-            f"sample_weight must have one entry per row ({X.shape[0]}), got shape "
-            f"{weight.shape}"
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
-    return weight
+def _fixed_amount(name: str, value: Any) -> float:
+    amount = None if isinstance(value, str) else _amount(name, value)
+    if amount is None:
+        raise ValueError(f"{name} must be a number from 0; got {value!r}")
+    return amount

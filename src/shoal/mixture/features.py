@@ -13,6 +13,8 @@ from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
+from shoal.validation import is_sparse
+
 __all__ = ["EXPANSIONS", "SCALES", "FeatureMap"]
 
 Array = np.ndarray[Any, Any]
@@ -61,7 +63,13 @@ class FeatureMap:
     def fit(self, X: Any, row_weight: Array) -> Self:
         """Learn centre, spread and expansion from rows weighted by ``row_weight``."""
         self.dtype_ = X.dtype
-        if sparse.issparse(X):
+        self.dense_ = not is_sparse(X)
+        if not self.dense_ and self.expansion != "linear":
+            raise ValueError(
+                f"expansion={self.expansion!r} needs dense X; use "
+                "expansion='linear' for sparse matrices"
+            )
+        if is_sparse(X):
             self._fit_sparse(X, row_weight)
         else:
             self._fit_dense(X, row_weight)
@@ -75,12 +83,7 @@ class FeatureMap:
         ``log_domain_given_x`` replaces the discriminator's own output, which for
         training rows must be out-of-fold.
         """
-        if sparse.issparse(X):
-            if self.expansion != "linear":
-                raise ValueError(
-                    f"expansion={self.expansion!r} needs dense X; use "
-                    "expansion='linear' for sparse matrices"
-                )
+        if not self.dense_:
             return self.scaled(X)
         n_rows = X.shape[0]
         result: Array | None = None
@@ -136,7 +139,11 @@ class FeatureMap:
 
     def scaled(self, X: Any) -> Any:
         """Rows after scaling, before any expansion."""
-        if sparse.issparse(X):
+        if is_sparse(X) and self.dense_:
+            X = X.toarray()  # centring fills the zeros anyway
+        elif not is_sparse(X) and not self.dense_:
+            X = sparse.csr_array(X)
+        if is_sparse(X):
             scaled = X.multiply(1 / self.spread_).tocsr()
             return scaled.astype(self.dtype_)
         scaled = self._clip(X) - self.centre_.astype(self.dtype_)
@@ -150,7 +157,8 @@ class FeatureMap:
         count = min(self.n_components, len(Z) // 2)
         kmeans = KMeans(count, n_init=1, max_iter=30, random_state=self.random_state)
         self.centres_ = kmeans.fit(Z, sample_weight=row_weight).cluster_centers_
-        self.width_ = max(np.median(pdist(self.centres_)) / 2, 1e-12)
+        apart = pdist(self.centres_)
+        self.width_ = max(np.median(apart) / 2, 1e-12) if len(apart) else 1.0
         if self.expansion == "nystroem":
             self.kernel_ = Nystroem(
                 gamma=1 / (2 * self.width_**2),

@@ -20,7 +20,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+
+from shoal.validation import is_sparse
 
 __all__ = ["Block", "MixtureProblem", "Penalties", "make_blocks", "softmax_classes"]
 
@@ -89,7 +90,7 @@ class MixtureProblem:
         total = 0.0
         for start in range(0, self.n_features, VARIANCE_COLUMNS):
             part = self.design[:, start : start + VARIANCE_COLUMNS]
-            square = part.multiply(part) if sparse.issparse(part) else part * part
+            square = part.multiply(part) if is_sparse(part) else part * part
             total += float((weight @ square).sum() - ((weight @ part) ** 2).sum())
         return total
 
@@ -109,7 +110,7 @@ class MixtureProblem:
         """W z(x) of some rows, shape (k, rows)."""
         weights = weights.astype(self.design.dtype, copy=False)
         design = self.design[rows]
-        if sparse.issparse(design):
+        if is_sparse(design):
             values = np.ascontiguousarray((design @ weights[:, :-1].T).T)
         else:
             values = weights[:, :-1] @ design.T

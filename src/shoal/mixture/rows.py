@@ -8,7 +8,8 @@ order that only their content decides.
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+
+from shoal.validation import is_sparse
 
 __all__ = ["canonical_rows", "fold_of_rows", "stratified_sample"]
 
@@ -26,12 +27,17 @@ def canonical_rows(Z: Any, codes: Array) -> Array:
     key = np.zeros(Z.shape[0])
     for start in range(0, len(key), BLOCK_ROWS):
         block = Z[start : start + BLOCK_ROWS]
-        square = block.multiply(block) if sparse.issparse(Z) else block * block
+        square = block.multiply(block) if is_sparse(Z) else block * block
         total = np.asarray(block.sum(axis=1), dtype=float).ravel()
         total += 0.37 * np.asarray(square.sum(axis=1), dtype=float).ravel()
         key[start : start + BLOCK_ROWS] = total
     # the last digits depend on the order of the sum
-    return np.lexsort([np.round(key, 9), codes])
+    key = np.round(key, 9)
+    order = np.lexsort([key, codes])
+    tied = (np.diff(key[order]) == 0) & (np.diff(codes[order]) == 0)
+    if is_sparse(Z) or not tied.any():
+        return order
+    return np.lexsort([*Z.T, key, codes])
 
 
 def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> Array:

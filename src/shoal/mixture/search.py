@@ -25,7 +25,6 @@ from shoal.probability import normalize_rows
 __all__ = ["Solution", "find_solution"]
 
 Array = np.ndarray[Any, Any]
-Report = Callable[[str], None]
 
 CONFIDENCES = (0.0, 0.03, 0.1, 0.3)
 DIRICHLETS = (1.0, 10.0, 30.0)  # multiples of the first value
@@ -54,24 +53,22 @@ def find_solution(
     n_classes: int,
     options: Options,
     rng: np.random.Generator,
-    report: Report = lambda stage: None,
 ) -> Solution:
     """Search on a stated sample of the rows, then fit all of them from there."""
     sample = rows.sample(options.search_rows, rng)
     record: Record = {}
-    report("features and starts")
     rung = choose_rung(sample, n_classes, options, rng, record)
     start, fit = rung.ranked[0]
     gains: list[float] = []
     if options.moves and options.search:
-        report("merge and re-seed moves")
         fit, gains = _move(rung, options, rng)
     penalties = options.first_penalties(rung.problem, n_classes)
     if options.search:
-        report("penalties")
         penalties = _choose_penalties(rung.problem, fit, options, rng, record)
-    report("final fit")
     whole = rung.problem if sample is rows else rows.problem(rung.features)
+    # imaginary rows weigh less beside all rows than beside the sample
+    smaller = penalties.dirichlet * sample.n_rows / rows.n_rows
+    penalties = replace(penalties, dirichlet=smaller)
     fit = _polish(whole, fit, penalties, options)
     T = fit.domain_given_class
     return Solution(

@@ -5,12 +5,14 @@ their features and once by an out-of-fold discriminator; extreme rows of q(d|clu
 are candidate anchors (SPA), refined or not by EM on the cluster-by-domain table.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from shoal.mixture.objective import MixtureProblem, Penalties
 from shoal.mixture.optimizer import Fit, optimize
@@ -99,10 +101,16 @@ def cluster_rows(
         max_iter=30,
         random_state=int(rng.integers(2**31)),
     )
-    if points.shape[0] <= CLUSTERING_ROWS:
-        return kmeans.fit(points, sample_weight=row_weight).labels_
-    rows = np.sort(rng.choice(points.shape[0], CLUSTERING_ROWS, replace=False))
-    return kmeans.fit(points[rows], sample_weight=row_weight[rows]).predict(points)
+    rows = np.arange(points.shape[0])
+    if len(rows) > CLUSTERING_ROWS:
+        rows = np.sort(rng.choice(len(rows), CLUSTERING_ROWS, replace=False))
+    with warnings.catch_warnings():
+        # repeated rows make fewer clusters than asked for; empty ones do no harm
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kmeans.fit(points[rows], sample_weight=row_weight[rows])
+    if len(rows) == points.shape[0]:
+        return kmeans.labels_
+    return kmeans.predict(points)
 
 
 def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Array:
