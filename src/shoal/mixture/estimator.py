@@ -261,6 +261,9 @@ default="auto"
         self.varying_ = varying_columns(X)
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
+        if (mass <= 0).any():
+            name = names.tolist()[int(mass.argmin())]
+            raise ValueError(f"sample_weight leaves domain {name!r} without weight")
         weight = resolve_domain_weight(self.domain_weight, names, mass)
         even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         plain = FeatureMap("column").fit(X, even)
