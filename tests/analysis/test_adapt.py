@@ -140,6 +140,16 @@ def test_table_has_one_row_per_class(clouds):
     assert_allclose(table["estimate"].sum(), 1)
 
 
+def test_merged_classes_adapt_to_the_sum_of_their_parts(clouds):
+    bunch, model = clouds
+    merged = model.merge(1, 3)
+    rows = bunch.X[bunch.domains == 4]
+    parts, whole = model.adapt(rows), merged.adapt(rows)
+    expected = [parts.prevalence[list(group)].sum() for group in merged.groups]
+    assert_allclose(whole.prevalence, expected, atol=0.03)
+    assert whole.fit_score == parts.fit_score
+
+
 def test_ddfa_adapts(clouds):
     bunch, _ = clouds
     model = DDFA(4, discriminator="logistic", cross_fit=2, random_state=0)

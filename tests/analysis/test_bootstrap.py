@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.bootstrap import Resample, mixture_refit, proportions_refit
+from shoal.analysis.resample import Resample, mixture_refit, proportions_refit
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.mixture.objective import MixtureProblem
@@ -280,6 +280,20 @@ def test_an_estimator_may_bring_its_own_refit(seed):
     found = model.bootstrap(X, domains, n_resamples=50, random_state=0)
     assert found.draws.std() > 0.2
     assert_allclose(found.co_assignment, (X[:, 0] <= 0).astype(float))
+
+
+def test_merged_classes_are_resampled_as_their_parts(clouds):
+    bunch, model = clouds
+    merged = model.merge(0, 2)
+    parts, whole = (
+        one.bootstrap(bunch.X, bunch.domains, n_resamples=5, random_state=0)
+        for one in (model, merged)
+    )
+    for index, group in enumerate(merged.groups):
+        together = parts.draws[:, :, list(group)].sum(axis=2)
+        assert_allclose(whole.draws[:, :, index], together)
+    assert (whole.co_assignment >= parts.co_assignment).all()
+    assert whole.difference(0, 1).estimate.shape == (2,)
 
 
 @pytest.mark.parametrize("n_resamples", [0, 1, 2.5, True])

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.analysis.novelty import familiarity
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
+from shoal.analysis.resample import counts_words, original
 
 __all__ = ["Adaptation", "adapt"]
 
@@ -144,7 +145,7 @@ def adapt(
 
 def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
     """q(y|x) of what is counted, and how often: rows, or the words inside bags."""
-    if getattr(estimator, "input", "rows") != "counts":
+    if not counts_words(estimator):
         return np.asarray(estimator._class_given_x(X), dtype=float), np.ones(X.shape[0])
     total = np.ravel(X.sum(axis=0))
     present = np.flatnonzero(total)
@@ -168,10 +169,12 @@ def _resample(ratio: Array, count: Array, shares: Array, random: Any) -> Array:
 
 
 def _fit_score(estimator: Any, X: Any) -> float:
-    quantiles = getattr(estimator, "novelty_quantiles_", None)
-    if quantiles is None and hasattr(estimator, "novelty_"):
-        quantiles = estimator.novelty_.quantiles
-    if quantiles is None:
+    fitted = original(estimator)
+    if hasattr(fitted, "novelty_quantiles_"):
+        quantiles = fitted.novelty_quantiles_
+    elif hasattr(fitted, "novelty_"):
+        quantiles = fitted.novelty_.quantiles
+    else:
         return float("nan")
-    share = familiarity(estimator._novelty(X), quantiles)
+    share = familiarity(fitted._novelty(X), quantiles)
     return float(min(1.0, 2 * share.mean()))
