@@ -216,6 +216,17 @@ def test_newton_never_makes_a_row_worse(seed):
     assert (after_distance <= before_distance + 1e-11).all()
 
 
+@pytest.mark.parametrize("solve", CONSTRAINED)
+def test_far_more_classes_than_domains(solve, seed):
+    """60 classes, 4 domains: many answers, any of them certified."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(4, 0.3), 60)
+    points = rng.dirichlet(np.full(4, 0.3), 100)
+    answer = solve(points, table)
+    gap = likelihood_gap if solve is maximum_likelihood else least_squares_gap
+    assert gap(points, table, answer).max() < 1.1e-6
+
+
 # ---- invariances --------------------------------------------------------------------
 
 
@@ -398,6 +409,13 @@ GOOD = np.array([[0.8, 0.2], [0.3, 0.7]])
 def test_bad_tables_are_refused(solve, points, table, message):
     with pytest.raises(ValueError, match=message):
         solve(points, table)
+
+
+@pytest.mark.parametrize("solve", CONSTRAINED)
+@pytest.mark.parametrize("tol", [0, -1e-3, 1e-20, np.nan])
+def test_tol_must_be_within_reach(solve, tol):
+    with pytest.raises(ValueError, match="tol must be at least 1e-13, got"):
+        solve(GOOD, GOOD, tol=tol)
 
 
 # ---- adjust and Adjuster ------------------------------------------------------------

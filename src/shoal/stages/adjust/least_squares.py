@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.stages.adjust.linear import check_tables
+from shoal.stages.adjust.linear import check_tables, check_tol
 from shoal.stages.adjust.newton import Product
 from shoal.stages.adjust.rows import solve_rows
 from shoal.stages.adjust.splitting import (
@@ -52,7 +52,7 @@ class _Splitting:
     """Splitting of the squared distance and the constraint g >= 0."""
 
     def __init__(self, gram: Array, tol: float) -> None:
-        self.n_iter = int(np.clip(-ITERATIONS_PER_DIGIT * np.log10(tol), 10, 60))
+        self.n_iter = max(10, int(-ITERATIONS_PER_DIGIT * np.log10(tol)))
         identity = np.eye(len(gram))
         self.free, self.free_offset = constrained_inverse(gram)
         penalty = PENALTY * geometric_curvature(gram)
@@ -109,6 +109,7 @@ def simplex_least_squares(
            [1. , 0. ]])
     """
     points, corners = check_tables(domain_given_x, domain_given_class)
+    check_tol(tol)
     if len(corners) == 1:
         return np.ones((len(points), 1), dtype=points.dtype)
     gram = corners @ corners.T

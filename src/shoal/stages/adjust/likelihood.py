@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.probability import normalize_rows
-from shoal.stages.adjust.linear import check_tables
+from shoal.stages.adjust.linear import check_tables, check_tol
 from shoal.stages.adjust.newton import Product
 from shoal.stages.adjust.rows import solve_rows
 from shoal.stages.adjust.splitting import (
@@ -161,6 +161,7 @@ def maximum_likelihood(
            [1. , 0. ]])
     """
     points, corners = check_tables(domain_given_x, domain_given_class)
+    check_tol(tol)
     if len(corners) == 1:
         return np.ones((len(points), 1), dtype=points.dtype)
     possible = corners.max(axis=0) > 0

@@ -7,9 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.probability import check_stochastic, normalize_rows
 
-__all__ = ["check_tables", "pseudo_inverse"]
+__all__ = ["check_tables", "check_tol", "pseudo_inverse"]
 
 Array = NDArray[Any]
+
+SMALLEST_TOL = 1e-13
 
 
 def check_tables(
@@ -24,6 +26,12 @@ def check_tables(
             f"{corners.shape[1]}; both need one column per domain, in the same order"
         )
     return points, corners.astype(np.float64)
+
+
+def check_tol(tol: float) -> None:
+    """Refuse a duality gap that double precision cannot certify."""
+    if not tol >= SMALLEST_TOL:
+        raise ValueError(f"tol must be at least {SMALLEST_TOL}, got {tol!r}")
 
 
 def pseudo_inverse(

@@ -24,6 +24,7 @@ Attempt = Callable[[Objective, Array], Array]
 # Rows solved together. Ten arrays of this many columns fit in a core's own cache. Not a
 # power of two: columns 4096 bytes apart would compete for the same cache lines.
 BLOCK = 976
+MATRIX_ENTRIES = 2_000_000  # in the Hessians of a block, where a method needs them
 
 
 def solve_rows(
@@ -59,11 +60,15 @@ def solve_rows(
         x[:] = split(objective)
         return duality_gap(x, objective.slope(x)[0]) > tol
 
-    attempts: list[Attempt] = [
-        split_first,
-        partial(newton_steps, tol=tol, n_steps=3, inner=inner, dtype=np.float32),
-        partial(newton_steps, tol=tol, n_steps=6, inner=4 * inner, dtype=np.float64),
-        partial(interior_point, tol=tol),
+    newton = partial(newton_steps, tol=tol)
+    attempts: list[tuple[Attempt, int]] = [
+        (split_first, BLOCK),
+        (partial(newton, n_steps=3, inner=inner, dtype=np.float32), BLOCK),
+        (partial(newton, n_steps=6, inner=4 * inner, dtype=np.float64), BLOCK),
+        (
+            partial(interior_point, tol=tol),
+            min(BLOCK, 1 + MATRIX_ENTRIES // n_classes**2),
+        ),
     ]
     result = np.zeros((len(points), n_classes), dtype=points.dtype)
 
@@ -77,8 +82,8 @@ def solve_rows(
         return rows[is_open]
 
     rows = np.arange(len(points))
-    for attempt in attempts:
-        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    for attempt, size in attempts:
+        blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
         left = _map_in_threads(partial(solve_block, attempt), blocks)
         rows = np.concatenate([rows[:0], *left])
         if len(rows) == 0:
