@@ -16,7 +16,6 @@ import os
 import time
 import warnings
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +73,6 @@ def main() -> None:
     args.records.with_suffix(".md").write_text(markdown(read(args.records)))
 
 
-@cache
 def features(dataset: str) -> tuple[np.ndarray, np.ndarray]:
     folder = Path(os.environ["SHOAL_DATA_DIR"]) / "features"
     with np.load(folder / f"{dataset}_simclr_pca128.npz") as data:
