@@ -46,7 +46,7 @@ class SubsampleWarning(ShoalWarning):
 
 
 class UnseenWordWarning(ShoalWarning):
-    """Inputs at predict that no training row had; they get their domain's prevalence."""
+    """Inputs at predict that no training row had get their domain's prevalence."""
 
 
 class DomainMissingError(ValueError):
