@@ -12,7 +12,6 @@ __all__ = [
     "IdentifiabilityWarning",
     "SubsampleWarning",
     "ShoalWarning",
-    "ThinDomainWarning",
     "UnseenWordWarning",
 ]
 
@@ -35,10 +34,6 @@ class ConstantColumnWarning(ShoalWarning):
 
 class FoldsReducedWarning(ShoalWarning):
     """A domain has fewer rows than folds, so fewer folds were made."""
-
-
-class ThinDomainWarning(ShoalWarning):
-    """A domain has too few rows for its prevalence to be read with any precision."""
 
 
 class SubsampleWarning(ShoalWarning):

@@ -1,0 +1,124 @@
+"""DomainMixture's speed as ratios within one run.
+
+    OMP_NUM_THREADS=1 python benchmarks/mixture.py [--rows 1000000]
+
+- a whole fit on the penguins against GaussianMixture(n_init=10);
+- one gradient against two matrix products and one exp of its shape;
+- fit time against rows (20 features, 30 domains, 10 classes): log-log slope;
+- peak memory of a fit against the size of the design matrix.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from _measure import environment, peak_bytes, write_json
+from sklearn.mixture import GaussianMixture
+
+from shoal import DomainMixture
+from shoal.datasets import load_penguins, make_latent_shift
+from shoal.mixture.objective import MixtureProblem, Penalties
+
+RECORD = Path(__file__).parents[1] / "results" / "performance" / "mixture.json"
+
+
+def main() -> None:
+    """Measure everything, print and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--record", type=Path, default=RECORD)
+    args = parser.parse_args()
+    record = {
+        "penguins": penguins(),
+        "gradient": [gradient(p, dtype) for p in (20, 128) for dtype in ("f8", "f4")],
+        "memory": memory(200_000),
+        "rows": rows(args.rows),
+        "environment": environment("shoal", "numpy", "scipy", "scikit-learn"),
+    }
+    print(json.dumps(record, indent=1))
+    write_json(args.record, record)
+
+
+def penguins(n_repeats: int = 7) -> dict:
+    data = load_penguins()
+    gmm = seconds(lambda: GaussianMixture(3, n_init=10, random_state=0).fit(data.X),
+                  n_repeats)  # fmt: skip
+    times = {
+        name: seconds(
+            lambda search=search: DomainMixture(3, search=search, random_state=0).fit(
+                data.X, data.domains
+            ),
+            n_repeats,
+        )
+        for name, search in (("searched", True), ("search=False", False))
+    }
+    return {
+        "gmm_seconds": gmm,
+        "ratio": {name: value / gmm for name, value in times.items()},
+    }
+
+
+def gradient(n_columns: int, dtype: str, n_rows: int = 40_000, k: int = 20) -> dict:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n_rows, n_columns)).astype(dtype)
+    codes = np.sort(rng.integers(0, 20, n_rows))
+    problem = MixtureProblem(Z, codes, np.full(n_rows, 1 / n_rows), 20)
+    weights = 0.1 * rng.normal(size=(k, n_columns + 1))
+    T = rng.dirichlet(np.ones(20), k)
+    plain = weights[:, :-1].astype(dtype)
+    bare = seconds(lambda: np.exp(Z @ plain.T).T @ Z, 15)
+    result = {"columns": n_columns, "classes": k, "dtype": dtype}
+    for confidence in (0.0, 0.03):
+        penalties = Penalties(1e-4, confidence)
+        ours = seconds(
+            lambda p=penalties: problem.value_and_gradient(weights, T, p), 15
+        )
+        result[f"ratio_confidence_{confidence:g}"] = ours / bare
+    return result
+
+
+def rows(most: int) -> dict:
+    sizes = [n for n in (10_000, 30_000, 100_000, 300_000, 1_000_000) if n <= most]
+    times: dict[str, list[float]] = {"searched": [], "search=False": []}
+    for n_rows in sizes:
+        X, domains = problem_of(n_rows)
+        for name, search in (("searched", True), ("search=False", False)):
+            begun = time.process_time()
+            DomainMixture(10, search=search, random_state=0).fit(X, domains)
+            times[name].append(time.process_time() - begun)
+            print(f"{n_rows} rows, {name}: {times[name][-1]:.1f} s", flush=True)
+    slopes = {
+        name: float(np.polyfit(np.log(sizes), np.log(value), 1)[0])
+        for name, value in times.items()
+    }
+    return {"rows": sizes, "seconds": times, "slope": slopes}
+
+
+def memory(n_rows: int) -> dict:
+    X, domains = problem_of(n_rows)
+    model = DomainMixture(10, search=False, max_iter=5, random_state=0)
+    peak = peak_bytes(lambda: model.fit(X, domains))
+    return {"rows": n_rows, "peak_over_design": peak / X.nbytes}
+
+
+def problem_of(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    X, domains, _ = make_latent_shift(
+        n_rows, n_classes=10, n_domains=30, n_features=20, random_state=0
+    )
+    return X, domains
+
+
+def seconds(function, n_repeats: int) -> float:
+    """Median processor time."""
+    taken = []
+    for _ in range(n_repeats):
+        begun = time.process_time()
+        function()
+        taken.append(time.process_time() - begun)
+    return float(np.median(taken))
+
+
+if __name__ == "__main__":
+    main()
