@@ -31,6 +31,7 @@ def find_all(numbers: Numbers, domains: Array, class_names: list[str]) -> list[F
         _rank(numbers),
         _anchors(numbers, class_names),
         _single_domain(numbers, domains, class_names),
+        _empty(numbers, class_names),
         _starts(numbers),
         _thin(numbers, domains),
     ]
@@ -256,6 +257,26 @@ def _single_domain(numbers: Numbers, domains: Array, class_names: list[str]) -> 
         f"Some classes occur in one domain: {where}.",
         "That could be a real class or that domain's instrument: look at its rows.",
         "label shift",
+    )
+
+
+def _empty(numbers: Numbers, class_names: list[str]) -> Finding:
+    share = np.asarray(numbers["class_weight"])
+    empty = [class_names[i] for i in np.flatnonzero(share < THRESHOLDS["empty"])]
+    values = {"smallest": float(share.min())}
+    if not empty:
+        reason = (
+            "No sign of a problem found: the rarest class has "
+            f"{share.min():.1%} of the rows."
+        )
+        return Finding("empty", RICH, "ok", values, reason)
+    return Finding(
+        "empty",
+        RICH,
+        "caution",
+        values,
+        f"Some classes hold almost no rows: {_join(empty)}.",
+        "Use fewer classes.",
     )
 
 

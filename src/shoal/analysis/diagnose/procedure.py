@@ -222,6 +222,7 @@ def _richness(
         "smallest_singular_value": float(singular[-1]),
         "rank": rank.n_classes,
         "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
+        "class_weight": estimator.class_weight_,
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
         "expected_accuracy": float(problem.row_weight @ fitted.posterior.max(axis=1)),

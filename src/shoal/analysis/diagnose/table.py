@@ -12,8 +12,8 @@ __all__ = ["Repeats", "column_accuracy", "find_repeats", "naming_columns"]
 
 Array = np.ndarray[Any, Any]
 
-# Neighbours on either side that vote for a row's domain.
-REACH = 5
+# Rows that vote for a row's domain.
+N_NEAREST = 5
 # Wider tables are asked about the columns whose means differ most between domains.
 MAX_COLUMNS = 200
 
@@ -48,22 +48,29 @@ def naming_columns(X: Any, codes: Array, rng: np.random.Generator) -> dict[int, 
 
 
 def column_accuracy(values: Array, codes: Array, tie_break: Array) -> float:
-    """Share of rows whose domain their ten neighbours in this column vote for.
+    """Share of rows whose domain their five nearest rows in this column vote for.
 
     A vote counts one over the size of its domain; equal values are neighbours in an
     order that ``tie_break`` draws.
     """
-    n_domains = int(codes.max()) + 1
+    n_rows, n_domains = len(codes), int(codes.max()) + 1
     sizes = np.bincount(codes, minlength=n_domains)
     order = np.lexsort([tie_break, values])
-    sorted_codes = codes[order]
-    votes = np.zeros((len(codes), n_domains))
-    for step in range(1, REACH + 1):
-        votes[np.arange(len(codes) - step), sorted_codes[step:]] += 1
-        votes[np.arange(step, len(codes)), sorted_codes[:-step]] += 1
-    votes /= np.maximum(sizes, 1)
-    right = votes.argmax(axis=1) == sorted_codes
-    recall = np.bincount(sorted_codes, right, minlength=n_domains)
+    codes, values = codes[order], np.asarray(values, dtype=float)[order]
+    steps = np.delete(np.arange(-N_NEAREST, N_NEAREST + 1), N_NEAREST)
+    around = np.arange(n_rows)[:, None] + steps
+    inside = (around >= 0) & (around < n_rows)
+    around = np.clip(around, 0, n_rows - 1)
+    distance = np.where(inside, np.abs(values[around] - values[:, None]), np.inf)
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :N_NEAREST]
+    voters = np.take_along_axis(around, nearest, axis=1)
+    valid = np.take_along_axis(inside, nearest, axis=1)
+    votes = np.zeros((n_rows, n_domains))
+    for column in range(voters.shape[1]):
+        domain = codes[voters[:, column]]
+        votes[np.arange(n_rows), domain] += valid[:, column] / sizes[domain]
+    right = votes.argmax(axis=1) == codes
+    recall = np.bincount(codes, right, minlength=n_domains)
     return float((recall[sizes > 0] / sizes[sizes > 0]).mean())
 
 

@@ -29,6 +29,8 @@ THRESHOLDS: dict[str, float] = {
     "anchor": 0.02,
     # share of a class's rows in one domain
     "single_domain": 0.95,
+    # share of all rows (domains weighted) in the rarest class
+    "empty": 0.001,
     # another start is as good within this many nats, better from this many on; or, if
     # that is more, within (from) this gain in log-likelihood of all rows together
     "near": 0.003,
