@@ -133,10 +133,11 @@ default="auto"
     >>> from shoal.datasets import load_penguins
     >>> penguins = load_penguins()
     >>> model = DomainMixture(n_classes=3, random_state=0)
-    >>> model.fit(penguins.X, penguins.domains).prevalence_.round(1)
-    array([[0.3, 0.7, 0. ],
-           [0.4, 0. , 0.5],
-           [1. , 0. , 0. ]])
+    >>> model.fit(penguins.X, penguins.domains).prevalence_.shape
+    (3, 3)
+    >>> from shoal.metrics import matched_accuracy
+    >>> matched_accuracy(penguins.labels, model.labels_) > 0.98
+    True
     """
 
     _accept_sparse = True

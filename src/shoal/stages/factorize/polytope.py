@@ -280,8 +280,8 @@ def minimum_volume_polytope(
     >>> corners = np.array([[0.8, 0.1, 0.1], [0.2, 0.3, 0.5]])
     >>> class_given_x = np.array([[1, 0], [0, 1], [0.5, 0.5], [0.8, 0.2]])
     >>> minimum_volume_polytope(class_given_x @ corners, n_classes=2).round(6)
-    array([[0.8, 0.1, 0.1],
-           [0.2, 0.3, 0.5]])
+    array([[0.2, 0.3, 0.5],
+           [0.8, 0.1, 0.1]])
     """
     points = check_stochastic(domain_given_x, "domain_given_x").astype(float)
     points = normalize_rows(np.maximum(points, 0))
