@@ -7,6 +7,7 @@ beyond the result does not grow with the number of rows.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,12 @@ def solve_rows(
         where = _as_slice(rows)
         columns = points[where].T.astype(np.float64, order="C")
         x = result[where].T.astype(np.float64, order="C")
-        is_open = attempt(objective_of(columns), x)
+        # BLAS may raise the flags of lanes it pads with; the duality gap is the judge.
+        with np.errstate(all="ignore"):
+            is_open = attempt(objective_of(columns), x)
+        lost = ~np.isfinite(x).all(axis=0)
+        x[:, lost] = 1 / n_classes
+        is_open = is_open | lost
         result[where] = x.T
         return rows[is_open]
 
@@ -105,10 +111,13 @@ def _map_in_threads(
     The products inside a block are far too small to be shared: threads of BLAS would
     spend their time waiting for each other (20 times slower on two busy cores).
     """
+    if len(blocks) < 2 or current_thread() is not main_thread():
+        # the limit below holds for the whole process, so only its main thread sets it
+        return [function(block) for block in blocks]
     blas = _threadpools().select(user_api="blas")
     n_threads = max((pool["num_threads"] for pool in blas.info()), default=1)
     with blas.limit(limits=1):
-        if n_threads == 1 or len(blocks) < 2:
+        if n_threads == 1:
             return [function(block) for block in blocks]
         with ThreadPoolExecutor(n_threads) as executor:
             return list(executor.map(function, blocks))
