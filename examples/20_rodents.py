@@ -1,0 +1,19 @@
+"""Trapped rodents by plot and by year: experiments move the mix of species.
+
+Two measurements of four species. Plots are treatments that keep some species out; years
+are the desert's own. Animals are caught again and again, so rows are not independent.
+
+    SHOAL_DATA_DIR=... python examples/20_rodents.py
+"""
+
+from _compare import print_comparison
+
+from shoal import DomainMixture
+from shoal.datasets import load_portal_rodents
+
+for domains in ("plot", "year"):
+    data = load_portal_rodents(domains=domains, max_rows=4000, random_state=0)
+    model = DomainMixture(4, random_state=0).fit(data.X, data.domains)
+    print(f"--- domains are {domains}s")
+    print_comparison(data, model)
+    print(model.diagnose(data.X, data.domains, random_state=0))

@@ -1,0 +1,17 @@
+"""Asteroids by decade of discovery: telescopes changed what was found, not the orbits.
+
+Seventeen decades, three populations, three elements of the orbit. The mix moves a great
+deal and what a population looks like hardly: what shoal asks for.
+
+    SHOAL_DATA_DIR=... python examples/30_asteroids.py
+"""
+
+from _compare import print_comparison
+
+from shoal import DomainMixture
+from shoal.datasets import load_asteroids
+
+data = load_asteroids()
+model = DomainMixture(3, random_state=0).fit(data.X, data.domains)
+print_comparison(data, model)
+print(model.diagnose(data.X, data.domains, random_state=0))

@@ -1,0 +1,256 @@
+"""Fill the marked places of README, docs and CHANGELOG from records and changes.
+
+    python scripts/update_readme.py           # write
+    python scripts/update_readme.py --check   # only say whether a page is out of date
+
+No number in a table is typed by hand: between ``<!-- begin: NAME -->`` and
+``<!-- end: NAME -->`` stands what the function of that name makes of its record.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, pstdev
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "tabular"
+
+
+def main() -> int:
+    """Rewrite the pages; the exit code of --check is 1 when one is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    stale = []
+    for page, blocks in PAGES.items():
+        before = (ROOT / page).read_text(encoding="utf-8")
+        after = fill(before, blocks)
+        if after != before:
+            stale.append(page)
+            if not check:
+                (ROOT / page).write_text(after, encoding="utf-8")
+    for page in stale:
+        print(f"{page} {'is out of date' if check else 'updated'}")
+    return 1 if check and stale else 0
+
+
+def fill(text: str, blocks: dict[str, Callable[[], str]]) -> str:
+    """Text with each block replaced by what its function returns."""
+    for name, make in blocks.items():
+        begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+        if len(pattern.findall(text)) != 1:
+            raise ValueError(f"the page must have exactly one place for {name!r}")
+        try:
+            content = make().strip()
+        except FileNotFoundError as error:
+            content = f"Not measured yet: there is no {Path(error.filename).name}."
+        block = f"{begin}\n\n{content}\n\n{end}"
+        text = pattern.sub(lambda _, block=block: block, text)
+    return text
+
+
+# ---- the blocks ------------------------------------------------------------------
+
+
+def panel() -> str:
+    """Tabular panel: ours beside the others, mean and spread over seeds."""
+    cells = defaultdict(list)
+    for record in read_lines("panel.jsonl"):
+        cells[record["problem"], record["method"]].append(record)
+    header = ["problem (seeds)", *PANEL_COLUMNS]
+    rows = []
+    for problem in dict.fromkeys(problem for problem, _ in cells):
+        found = [
+            best_of([cells.get((problem, method), []) for method in methods])
+            for methods in PANEL_COLUMNS.values()
+        ]
+        unlabelled = [records for records in found[:-1] if records]
+        top = max(round(accuracy(records), 3) for records in unlabelled)
+        seeds = min(len(records) for records in found if records)
+        shown = [show_accuracy(records) for records in found]
+        for place, records in enumerate(found[:-1]):
+            if records and round(accuracy(records), 3) == top:
+                shown[place] = f"**{shown[place]}**"
+        rows.append([f"{PANEL_NAMES.get(problem, problem)} ({seeds})", *shown])
+    return table(header, rows)
+
+
+PANEL_COLUMNS = {
+    "shoal": ["mixture"],
+    "DDFA, our defaults": ["ddfa"],
+    "DDFA as published": ["ddfa published, logit", "ddfa published, mlp"],
+    "k-means": ["k-means"],
+    "Gaussian mixture": ["gmm"],
+    "majority": ["majority"],
+    "with labels": ["reference"],
+}
+PANEL_NAMES = {
+    "gauss k10 a0.5": "Gaussian, 10 classes, α = .5",
+    "gauss k10 a3": "Gaussian, 10 classes, α = 3",
+    "gauss k10 a10": "Gaussian, 10 classes, α = 10",
+    "gauss k20 a0.5": "Gaussian, 20 classes, α = .5",
+    "gauss k20 a3": "Gaussian, 20 classes, α = 3",
+    "gauss k20 a10": "Gaussian, 20 classes, α = 10",
+    "fashion-mnist": "Fashion-MNIST, 50 components",
+    "mnist": "MNIST, 50 components",
+    "rodents 4": "rodents, 4 species by plot",
+    "rodents 6": "rodents, 6 species by plot",
+    "xor": "opposite clouds (no linear boundary)",
+    "multimodal": "classes in two pieces",
+}
+
+
+def cifar() -> str:
+    """CIFAR features: the paper's best and ours, one row per number of domains."""
+    lines = (RESULTS / "cifar_features.md").read_text(encoding="utf-8").splitlines()
+    cells = [
+        [c.strip() for c in line.split("|")[1:-1]] for line in lines if "|" in line
+    ]
+    header, body = cells[0], cells[2:]
+    quick, searched = (header.index(name) for name in ("search=False", "searched"))
+    # the searched fit where all of it was run, else the quick one
+    done = all(row[searched] != "not run" for row in body)
+    ours, name = (searched, "shoal") if done else (quick, "shoal, search=False")
+    by_rows: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in body:
+        by_rows[row[0], row[1]] += [row[header.index("best published")], row[ours]]
+    alphas = list(dict.fromkeys(row[2] for row in body))
+    head = ["data", "domains"]
+    for alpha in alphas:
+        head += [f"α = {alpha}: paper", name]
+    return table(head, [[*key, *values] for key, values in by_rows.items()])
+
+
+def rates() -> str:
+    """Mean errors by rows per domain, and their slopes."""
+    record = json.loads((RESULTS / "rates.json").read_text(encoding="utf-8"))
+    sizes = record["summary"][0]["rows_per_domain"]
+    header = ["", "setting", *(f"{size:,} rows" for size in sizes), "log-log slope"]
+    names = {"prevalence_error": "prevalence error", "excess_error": "excess error"}
+    rows = [
+        [
+            names[line["measure"]],
+            line["setting"],
+            *(
+                f"{value:.4f} ± {sd:.4f}"
+                for value, sd in zip(line["mean"], line["sd"], strict=True)
+            ),
+            f"{line['slope']:.2f}",
+        ]
+        for line in sorted(record["summary"], key=lambda line: line["measure"])[::-1]
+    ]
+    n_seeds = record["summary"][0]["n_seeds"]
+    return (
+        table(header, rows) + f"\nMean ± standard deviation over {n_seeds} problems.\n"
+    )
+
+
+def organic() -> str:
+    """Real tables: every method, what was chosen, and the verdict."""
+    record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
+    header = ["data", "rows, domains, labels (seeds)", *ORGANIC_COLUMNS]
+    header += ["classes chosen", "verdict"]
+    rows = []
+    for line in record["summary"]:
+        size = f"{line['n_rows']:,}, {line['n_domains']}, {line['n_labels']}"
+        cells = [show_line(line["methods"][name]) for name in ORGANIC_COLUMNS.values()]
+        rows.append(
+            [
+                line["data"],
+                f"{size} ({line['n_seeds']})",
+                *cells,
+                tally(line["chosen_n_classes"]),
+                tally(line["verdicts"]),
+            ]
+        )
+    return table(header, rows)
+
+
+def unreleased() -> str:
+    """The files of changes/ by kind, as Keep a Changelog orders them."""
+    parts = []
+    for kind in ("added", "changed", "deprecated", "removed", "fixed", "security"):
+        files = sorted((ROOT / "changes").glob(f"*.{kind}.md"))
+        items = [path.read_text(encoding="utf-8").strip() for path in files]
+        if items:
+            parts.append("\n".join([f"### {kind.capitalize()}", "", *items]))
+    return "\n\n".join(parts)
+
+
+ORGANIC_COLUMNS = {
+    "shoal": "mixture",
+    "DDFA, our defaults": "ddfa",
+    "DDFA as published": "ddfa published, mlp",
+    "k-means": "k-means",
+    "Gaussian mixture": "gmm",
+    "majority": "majority",
+    "with labels": "reference",
+}
+
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"panel": panel, "cifar": cifar},
+    "docs/theory.md": {"rates": rates},
+    "docs/real_data.md": {"organic": organic},
+    "CHANGELOG.md": {"unreleased": unreleased},
+}
+
+
+# ---- small helpers ---------------------------------------------------------------
+
+
+def read_lines(name: str) -> list[dict]:
+    """Records of a file with one JSON document per line."""
+    text = (RESULTS / name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def accuracy(records: Sequence[dict]) -> float:
+    """Mean accuracy over seeds."""
+    return mean(record["accuracy"] for record in records)
+
+
+def best_of(groups: Sequence[Sequence[dict]]) -> Sequence[dict]:
+    """The group of records with the highest mean accuracy."""
+    return max(groups, key=lambda group: accuracy(group) if group else 0.0)
+
+
+def show_accuracy(records: Sequence[dict]) -> str:
+    """Mean and spread, and the prevalence error where there is one."""
+    if not records:
+        return "not run"
+    values = [record["accuracy"] for record in records]
+    errors = [record["prevalence_error"] for record in records]
+    known = [error for error in errors if error is not None]
+    text = f"{mean(values):.3f} ± {pstdev(values):.3f}"
+    return text + (f" ({mean(known):.4f})" if known else "")
+
+
+def show_line(line: dict) -> str:
+    """The same from an entry of a summary."""
+    text = f"{line['accuracy']:.3f} ± {line['accuracy_sd']:.3f}"
+    error = line["prevalence_error"]
+    return text + ("" if error is None else f" ({error:.3f})")
+
+
+def tally(values: Sequence) -> str:
+    """Values with how often they occurred, the most frequent first."""
+    counts = {value: values.count(value) for value in values}
+    ordered = sorted(counts, key=lambda value: -counts[value])
+    if len(ordered) == 1:
+        return str(ordered[0])
+    return ", ".join(f"{value} ({counts[value]}×)" for value in ordered)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
