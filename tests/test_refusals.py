@@ -1,0 +1,176 @@
+"""Bad input to DDFA and DomainMixture: one clear line each."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.svm import LinearSVC
+
+from shoal import DDFA, DomainMixture
+from shoal.benchmark.paper import ddfa as published
+from shoal.exceptions import (
+    ConstantColumnWarning,
+    FoldsReducedWarning,
+    IdentifiabilityWarning,
+    ShoalWarning,
+)
+
+RNG = np.random.default_rng(0)
+DOMAINS = np.repeat(["a", "b", "c"], 40)
+# two classes whose mix moves from domain to domain
+CLASS = RNG.random(120) < np.repeat([0.9, 0.5, 0.1], 40)
+X = RNG.normal(size=(120, 3)) + 4 * CLASS[:, None]
+
+
+def with_cell(value):
+    bad = X.copy()
+    bad[7, 1] = value
+    return bad
+
+
+def text():
+    table = pd.DataFrame(X, columns=["x", "y", "z"]).astype(object)
+    table.loc[3, "y"] = "heavy"
+    return table
+
+
+CASES = {
+    "no domains": (X, None, "requires y to be passed, but the target y is None"),
+    "one domain": (X, ["a"] * 120, "all rows come from one domain"),
+    "lengths differ": (X, DOMAINS[:-1], "X has 120 rows, domains has 119"),
+    "missing domain": (X, [None, *DOMAINS[1:]], "domains has 1 missing values"),
+    "NaN": (with_cell(np.nan), DOMAINS, r"NaN or infinite values in 1 columns \(first"),
+    "inf": (with_cell(np.inf), DOMAINS, "row 7, column 1"),
+    "text": (text(), DOMAINS, "X has text in column 'y'"),
+    "all constant": (np.ones((120, 2)), DOMAINS, "only constant columns"),
+    "empty": (np.empty((0, 3)), [], "0 sample"),
+    "one row": (X[:1], ["a"], "1 sample"),
+    "twin names": (
+        pd.DataFrame(X, columns=["x", "x", "z"]), DOMAINS, "duplicate column names"),
+}  # fmt: skip
+ESTIMATORS = {
+    "ddfa": lambda k=2: DDFA(k, discriminator="logistic", random_state=0),
+    "mixture": lambda k=2: DomainMixture(k, search=False, random_state=0),
+}
+
+
+@pytest.fixture(params=ESTIMATORS.values(), ids=ESTIMATORS.keys())
+def make(request):
+    return request.param
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rows_and_domains(make, case):
+    rows, domains, message = CASES[case]
+    with pytest.raises(ValueError, match=message) as caught:
+        make().fit(rows, domains=domains)
+    assert "\n" not in str(caught.value).strip()
+
+
+@pytest.mark.parametrize("n_classes", [1, 0, -2, 2.0, "two", True])
+def test_number_of_classes(make, n_classes):
+    with pytest.raises(ValueError, match="n_classes must be a whole number from 2"):
+        make(n_classes).fit(X, DOMAINS)
+
+
+def test_fewer_domains_than_classes(make):
+    with pytest.raises(ValueError, match="n_classes=4 cannot be told apart with 3"):
+        make(4).fit(X, DOMAINS)
+
+
+def test_objects_that_are_not_numbers(make):
+    with pytest.raises(TypeError, match="argument must be"):
+        make().fit(np.array([[{}], [{}], [{}], [{}]], dtype=object), list("aabb"))
+
+
+def test_unseen_domain_at_predict(make):
+    model = make().fit(X, DOMAINS)
+    with pytest.raises(ValueError, match="has not seen: 'd'"):
+        model.predict(X[:2], ["a", "d"])
+    with pytest.raises(ValueError, match="has not seen: 'd'"):
+        model.score(X[:2], ["a", "d"])
+
+
+def test_other_columns_at_predict(make):
+    with pytest.raises(ValueError, match="2 features"):
+        make().fit(X, DOMAINS).predict(X[:, :2])
+
+
+def test_constant_columns_are_set_aside(make):
+    padded = np.c_[X, np.ones(120)]
+    with pytest.warns(ConstantColumnWarning, match="1 constant columns"):
+        model = make().fit(padded, DOMAINS)
+    assert np.array_equal(model.labels_, make().fit(X, DOMAINS).labels_)
+
+
+def test_huge_integer_domains(make):
+    names = np.array([2**70, 2**71, 2**72], dtype=object)
+    model = make().fit(X, np.repeat(names, 40))
+    assert model.domains_.tolist() == names.tolist()
+
+
+def test_prevalences_that_do_not_sum_to_one(make):
+    model = make().fit(X, DOMAINS)
+    with pytest.raises(ValueError, match="sum to 1, sums to 0.6"):
+        model.predict_proba(X, prevalence=[0.3, 0.3])
+
+
+def test_small_domains_and_folds():
+    few = np.r_[DOMAINS[:-3], ["d"] * 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        with pytest.warns(FoldsReducedWarning):
+            ESTIMATORS["ddfa"]().fit(X, few)
+    with pytest.raises(ValueError, match="1 row"):
+        ESTIMATORS["ddfa"]().fit(X, np.r_[DOMAINS[:-1], ["d"]])
+
+
+def test_discriminators_that_cannot_serve():
+    with pytest.raises((TypeError, ValueError), match="predict_proba"):
+        DDFA(2, discriminator=LinearSVC()).fit(X, DOMAINS)
+
+
+def test_fewer_clusters_than_classes_only_as_published():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)
+        warnings.simplefilter("always", IdentifiabilityWarning)
+        with pytest.warns(IdentifiabilityWarning):
+            published(3, n_clusters=2, discriminator="logistic", random_state=0).fit(
+                X, DOMAINS
+            )
+
+
+@pytest.mark.parametrize("case", ["identical rows", "k = r", "k = r = 2", "outlier"])
+def test_the_mixture_at_its_limits(case):
+    rows, domains, k = X, DOMAINS, 2
+    if case == "k = r":
+        k = 3
+    elif case == "k = r = 2":
+        rows, domains = X[:80], DOMAINS[:80]
+    elif case == "outlier":
+        rows = with_cell(1e12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)
+        if case == "identical rows":
+            with pytest.raises(ValueError, match="only constant columns"):
+                ESTIMATORS["mixture"]().fit(np.ones_like(X), domains)
+            return
+        model = ESTIMATORS["mixture"](k).fit(rows, domains)
+    assert np.isfinite(model.weights_).all()
+    assert np.abs(model.weights_).max() < 1e3
+    assert model.prevalence_.shape == (len(np.unique(domains)), k)
+
+
+def test_a_thousand_domains_of_five_rows():
+    rng = np.random.default_rng(1)
+    domains = np.repeat(np.arange(1000), 5)
+    hidden = rng.random(5000) < np.repeat(rng.random(1000), 5)
+    rows = rng.normal(size=(5000, 2)) + 5 * hidden[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)
+        model = ESTIMATORS["mixture"]().fit(rows, domains)
+    assert (
+        np.mean(model.labels_ == hidden) > 0.95
+        or np.mean(model.labels_ != hidden) > 0.95
+    )
