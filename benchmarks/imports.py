@@ -1,0 +1,48 @@
+"""Import time of shoal against scikit-learn's, each in fresh processes.
+
+python benchmarks/imports.py
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from _measure import environment, write_json
+
+RECORD = Path(__file__).parents[1] / "results" / "performance" / "imports.json"
+TIMED = "import time; t = time.process_time(); {}; print(time.process_time() - t)"
+STATEMENTS = {
+    "sklearn": "import sklearn, sklearn.base",
+    "shoal": "import shoal",
+    "shoal, all estimators": "from shoal import DDFA, DiscreteMixture, DomainMixture",
+    "shoal --help": "from shoal.cli import main",
+}
+
+
+def main() -> None:
+    """Measure, print and write the record."""
+    times = {name: [] for name in STATEMENTS}
+    for _ in range(5):
+        for name, statement in STATEMENTS.items():
+            command = [sys.executable, "-c", TIMED.format(statement)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            times[name].append(float(done.stdout))
+    median = {name: float(np.median(values)) for name, values in times.items()}
+    ratios = {name: value / median["sklearn"] for name, value in median.items()}
+    torch = subprocess.run(
+        [sys.executable, "-c", "import shoal, sys; print('torch' in sys.modules)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    record = {
+        "seconds": median,
+        "ratio_to_sklearn": ratios,
+        "torch_imported": torch.stdout.strip() == "True",
+        "environment": environment(),
+    }
+    print(record)
+    write_json(RECORD, record)
+
+
+if __name__ == "__main__":
+    main()
