@@ -79,6 +79,11 @@ def test_a_planted_violation_is_named(seed, code, options):
     assert diagnosis[code].advice
 
 
+def test_many_tiny_domains_are_thin_and_nothing_worse(seed):
+    diagnosis = fit_and_ask(seed, n_domains=150, n_rows=1200, alpha=1.0)
+    assert raised(diagnosis) == {"W111"}, str(diagnosis)
+
+
 def test_strong_violations_forbid_use(seed):
     for options in ({"kind": "no_shift"}, {"kind": "drift", "drift": 1.0}):
         assert fit_and_ask(seed, **options).verdict == "do not use"

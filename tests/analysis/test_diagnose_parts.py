@@ -210,7 +210,8 @@ def test_class_shifts_are_their_formula(seed):
             a = posterior[codes == domain, label]
             x = columns[codes == domain]
             here = a @ x / a.sum()
-            error = (a**2) @ (x - here) ** 2 / a.sum() ** 2
+            worth = a.sum() ** 2 / (a**2).sum()
+            error = (a**2) @ (x - here) ** 2 / a.sum() ** 2 * worth / (worth - 1)
             want = np.mean(((here - mean) ** 2 - error) / variance)
             assert got.square[label, domain] == pytest.approx(want)
             assert got.mass[label, domain] == pytest.approx(
@@ -231,6 +232,15 @@ def test_true_posteriors_show_no_shift_whatever_the_mix(seed):
     problem, order, _ = make_problem(data.X, data.domains, 4)
     shifts = class_shifts(data.X[order], problem, data.posterior[order])
     assert abs(shifts.overall) < 0.002
+
+
+def test_small_domains_show_no_shift_either(seed):
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(2000), 9)
+    columns = rng.normal(size=(len(codes), 1))
+    problem, _, _ = make_problem(columns, codes, 2000)
+    shifts = class_shifts(columns, problem, np.ones((len(codes), 1)))
+    assert abs(shifts.overall) < 0.015  # the error itself is 1/9
 
 
 def test_a_planted_shift_is_measured_in_standard_deviations(seed):

@@ -73,7 +73,8 @@ def _misfit(numbers: Numbers) -> Finding:
     values = {"misfit": misfit, "expected": null["mean"], "unexplained": share}
     seen = (
         f"misfit {misfit:.2f} (about {null['mean']:.2f} if the model were true), "
-        f"{max(share, 0):.0%} of the differences between domains unexplained"
+        f"{max(np.nan_to_num(share), 0):.0%} of the differences between domains "
+        "unexplained"
     )
     status = "ok"
     if sure > THRESHOLDS["sure"]:

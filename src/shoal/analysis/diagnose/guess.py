@@ -30,9 +30,9 @@ Array = np.ndarray[Any, Any]
 # From strong to weak; the path ends where the held-out likelihood stops growing.
 RIDGES = (0.1, 0.01, 1e-3, 1e-4)
 LOGIT_ITERATIONS = 40
-# A logit has a vector of weights for each domain; with more domains only the table of
-# cells guesses.
+# With more domains, weights (or leaves) for each of them cost more than they tell.
 MAX_LOGIT_DOMAINS = 60
+MAX_TREE_DOMAINS = 200
 # The spread of a domain is pulled to that of all by as many rows as this, per column.
 POOLED_ROWS = 2.0
 N_TREES = 50
@@ -223,6 +223,9 @@ def tree_guess(
     seed: int,
 ) -> Gain:
     """Extremely randomized trees: slower, and blind to no shape."""
+    if problem.n_domains > MAX_TREE_DOMAINS:
+        prior = domain_weight[problem.codes]
+        return Gain.of("nothing", prior, problem, domain_weight)
     own = np.zeros(problem.n_rows)
     weight = problem.row_weight.astype(float) * problem.n_rows
     trees = ExtraTreesClassifier(

@@ -1,6 +1,7 @@
 """The diagnosis: gather rows, compute every number, judge them."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -108,9 +109,8 @@ def diagnose(
     X = estimator._check_rows(X)
     codes = _check_codes(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    sampling, shuffling, simulating, starting, table = np.random.default_rng(
-        seed
-    ).spawn(5)
+    streams = np.random.default_rng(seed).spawn(5)
+    sampling, shuffling, simulating, starting, looking = streams
     with warnings.catch_warnings():
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
@@ -126,7 +126,7 @@ def diagnose(
             **_departures(fitted, simulate(rows, fitted, draws)),
             **_richness(estimator, rows, fitted, starting),
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
-            **_table(estimator, X, codes, table),
+            **_table(estimator, X, codes, looking),
         }
     findings = tuple(
         find_all(numbers, estimator.domains_, list(estimator.class_names_))
@@ -177,12 +177,13 @@ def _gains(rows: DiagnosisRows, orders: list[Array], seed: int) -> Numbers:
     }
 
 
-def _departures(fitted: Refit, simulated: list[Refit]) -> Numbers:
+def _departures(fitted: Refit, simulations: Iterator[Refit]) -> Numbers:
     departure, shifts = fitted.departure, fitted.shifts
-    misfit = _spread([other.departure.misfit for other in simulated])
-    unexplained = _spread([other.departure.unexplained for other in simulated])
-    overall = _spread([other.shifts.overall for other in simulated])
-    null = np.array([other.shifts.by_class for other in simulated])
+    simulated = [(other.departure, other.shifts) for other in simulations]
+    misfit = _spread([other.misfit for other, _ in simulated])
+    unexplained = _spread([other.unexplained for other, _ in simulated])
+    overall = _spread([other.overall for _, other in simulated])
+    null = np.array([other.by_class for _, other in simulated])
     by_class = shifts.by_class - null.mean(axis=0)
     largest = _spread((null - null.mean(axis=0)).max(axis=1))
     excess = departure.unexplained - unexplained["mean"]
@@ -222,7 +223,7 @@ def _richness(
         "smallest_singular_value": float(singular[-1]),
         "rank": rank.n_classes,
         "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
-        "class_weight": estimator.class_weight_,
+        "class_weight": estimator.class_weight_.copy(),
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
         "expected_accuracy": float(problem.row_weight @ fitted.posterior.max(axis=1)),
@@ -244,29 +245,24 @@ def _restarts(
 
 def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
     """Checks that make sense where a row is one thing with columns."""
+    result: Numbers = {
+        "naming_columns": {},
+        "repeated_rows": None,
+        "repeated_excess": None,
+    }
     if getattr(estimator, "input", "rows") == "counts":
-        return {"naming_columns": {}, "repeated_rows": None, "repeated_excess": None}
+        return result
     order = np.argsort(codes, kind="stable")
     sample = order[stratified_sample(codes[order], MAX_TABLE_ROWS, rng)]
     accuracy = naming_columns(X[sample], codes[sample], rng)
-    names = getattr(estimator, "feature_names_in_", None)
-    named = {
-        str(index) if names is None else str(names[index]): value
-        for index, value in accuracy.items()
-    }
-    # words repeat by nature, and rows of a wide sparse table are no single block
-    if hasattr(estimator, "word_given_class_") or not isinstance(X, np.ndarray):
-        return {
-            "naming_columns": named,
-            "repeated_rows": None,
-            "repeated_excess": None,
-        }
-    repeats = find_repeats(X, codes)
-    return {
-        "naming_columns": named,
-        "repeated_rows": repeats.n_rows,
-        "repeated_excess": repeats.excess,
-    }
+    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
+    result["naming_columns"] = {str(names[i]): accuracy[i] for i in accuracy}
+    # words repeat by nature, and a sparse row is no block of bytes
+    if isinstance(X, np.ndarray) and not hasattr(estimator, "word_given_class_"):
+        repeats = find_repeats(X, codes)
+        result["repeated_rows"] = repeats.n_rows
+        result["repeated_excess"] = repeats.excess
+    return result
 
 
 # ---- small helpers -----------------------------------------------------------------

@@ -8,6 +8,7 @@ refitted in the same way (a parametric bootstrap): that takes out the noise, the
 of the fit and its penalties at once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,7 @@ N_POLISH = 100
 # Cells that should hold less than this variance say nothing.
 LEAST_VARIANCE = 0.5
 # Fewer rows of a class in a domain than this have no mean to speak of.
-LEAST_ROWS = 5.0
+LEAST_ROWS = 8.0
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def compare(rows: DiagnosisRows, fit: Fit) -> Refit:
     )
 
 
-def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> list[Refit]:
+def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> Iterator[Refit]:
     """Refits to domains drawn from the fitted q(d|x), one per row of ``draws``.
 
     Each climb starts at the truth of its simulation, so that few iterations do.
@@ -164,7 +165,6 @@ def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> list[Refit]:
     """
     cumulative = fitted.domain_given_x.cumsum(axis=1)
     n_domains = rows.problem.n_domains
-    refits = []
     for uniform in draws:
         codes = (uniform[:, None] > cumulative).sum(axis=1)
         codes = np.minimum(codes, n_domains - 1)
@@ -177,8 +177,7 @@ def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> list[Refit]:
             rows.penalties,
             max_iter=N_WARM,
         )
-        refits.append(compare(simulated, fit))
-    return refits
+        yield compare(simulated, fit)
 
 
 def restart(rows: DiagnosisRows, fitted: Refit, rng: np.random.Generator) -> Restart:
@@ -282,4 +281,7 @@ def _domain_means(
     first = np.add.reduceat((share**2)[:, None] * centred, edges)
     second = np.add.reduceat((share**2)[:, None] * centred**2, edges)
     error = (second - 2 * mean * first + mean**2 * square[:, None]) / safe**2
-    return mean, error, total**2 / np.maximum(square, 1e-300)
+    worth = total**2 / np.maximum(square, 1e-300)
+    # as for a plain variance: one row's worth is spent on the mean
+    error *= (worth / np.maximum(worth - 1, 1e-12))[:, None]
+    return mean, error, worth

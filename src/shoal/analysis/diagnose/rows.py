@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 
@@ -25,7 +24,7 @@ from shoal.mixture.starts import cluster_rows
 from shoal.mixture.training import TrainingRows
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.discriminate.candidates import is_given
-from shoal.validation import row_weights
+from shoal.validation import is_sparse, row_weights
 from shoal.words import single_word_bags, sum_by_domain
 
 __all__ = ["DiagnosisRows", "gather"]
@@ -33,6 +32,7 @@ __all__ = ["DiagnosisRows", "gather"]
 Array = np.ndarray[Any, Any]
 
 N_FOLDS = 3
+N_JOINT = 150  # iterations of an out-of-fold climb
 CELLS_PER_CLASS = 4
 LEAST_CELLS = 12
 MAX_WORDS = 200
@@ -125,7 +125,8 @@ def _mixture_rows(
     problem = rows.problem(estimator.features_)
     folds = fold_of_rows(rows.codes, N_FOLDS, rng)
     start, penalties = estimator.domain_given_class_, estimator.penalties_
-    log_own = held_out(problem, start, [penalties], folds)[0].each
+    climbs = held_out(problem, start, [penalties], folds, n_joint=N_JOINT)
+    log_own = climbs[0].each
     through = Gain.of("classes", np.exp(log_own), problem, rows.domain_weight)
     ridge = min(penalties.ridge, REFIT_RIDGE)
     return _finish(estimator, X, rows, problem, folds, through, None, ridge, rng)
@@ -136,7 +137,7 @@ def _table_rows(
 ) -> DiagnosisRows:
     """Any other estimator of numeric rows: bumps stand beside the columns."""
     wide = ROWS_PER_COLUMN * (rows.X.shape[1] + BUMPS) > rows.n_rows
-    expansion = "linear" if wide or sparse.issparse(rows.X) else "rbf"
+    expansion = "linear" if wide or is_sparse(rows.X) else "rbf"
     features = FeatureMap(
         "column", expansion, n_components=BUMPS, random_state=_seed(rng)
     ).fit(rows.X, rows.row_weight)
@@ -201,7 +202,7 @@ def _finish(
 
 def _few_columns(plain: Any, seed: int) -> Array:
     """The scaled columns, or their main directions when there are many."""
-    if not sparse.issparse(plain) and plain.shape[1] <= MAX_COLUMNS:
+    if not is_sparse(plain) and plain.shape[1] <= MAX_COLUMNS:
         return np.asarray(plain, dtype=float)
     few = min(MAX_COLUMNS, plain.shape[1] - 1)
     reduced = TruncatedSVD(few, random_state=seed).fit_transform(plain)

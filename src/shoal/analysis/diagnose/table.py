@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from shoal.validation import encode_column
+from shoal.validation import encode_column, is_sparse
 
 __all__ = ["Repeats", "column_accuracy", "find_repeats", "naming_columns"]
 
@@ -63,20 +63,19 @@ def column_accuracy(values: Array, codes: Array, tie_break: Array) -> float:
     around = np.clip(around, 0, n_rows - 1)
     distance = np.where(inside, np.abs(values[around] - values[:, None]), np.inf)
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :N_NEAREST]
-    voters = np.take_along_axis(around, nearest, axis=1)
+    voters = codes[np.take_along_axis(around, nearest, axis=1)]
     valid = np.take_along_axis(inside, nearest, axis=1)
-    votes = np.zeros((n_rows, n_domains))
-    for column in range(voters.shape[1]):
-        domain = codes[voters[:, column]]
-        votes[np.arange(n_rows), domain] += valid[:, column] / sizes[domain]
-    right = votes.argmax(axis=1) == codes
+    same = (voters[:, :, None] == voters[:, None, :]) & valid[:, None, :]
+    votes = same.sum(axis=2) / sizes[voters]
+    winner = np.take_along_axis(voters, votes.argmax(axis=1)[:, None], axis=1)
+    right = winner[:, 0] == codes
     recall = np.bincount(codes, right, minlength=n_domains)
     return float((recall[sizes > 0] / sizes[sizes > 0]).mean())
 
 
 def find_repeats(X: Any, codes: Array) -> Repeats:
     """Count copies across domains, and weigh them against copies within domains."""
-    if _is_sparse(X):
+    if is_sparse(X):
         X = X.toarray()
     rows = np.ascontiguousarray(X + 0.0)  # so that -0 and 0 have the same bytes
     kind = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
@@ -103,8 +102,8 @@ def _promising(X: Any, codes: Array) -> Array:
     sizes = np.bincount(codes)
     member = sparse.csr_array((1 / sizes[codes], (codes, np.arange(len(codes)))))
     means = member @ X
-    means = np.asarray(means.toarray() if _is_sparse(means) else means)
-    square = X.multiply(X) if _is_sparse(X) else X**2
+    means = np.asarray(means.toarray() if is_sparse(means) else means)
+    square = X.multiply(X) if is_sparse(X) else X**2
     spread = np.asarray(square.mean(axis=0)).ravel() - means.mean(axis=0) ** 2
     between = means.var(axis=0) / np.maximum(spread, 1e-12)
     return np.sort(np.argsort(-between, kind="stable")[:MAX_COLUMNS])
@@ -112,13 +111,9 @@ def _promising(X: Any, codes: Array) -> Array:
 
 def _column(X: Any, index: int) -> Array:
     """One column as numbers; words become their rank."""
-    if _is_sparse(X):
+    if is_sparse(X):
         return np.asarray(X[:, [index]].toarray()).ravel()
     values = X[:, index]
     if values.dtype.kind in "biuf":
         return np.asarray(values)
     return encode_column(values, name=f"X, column {index},")[0]
-
-
-def _is_sparse(X: Any) -> bool:
-    return bool(sparse.issparse(X))

@@ -15,16 +15,17 @@ THRESHOLDS: dict[str, float] = {
     "unexplained_caution": 0.03,
     "unexplained_fail": 0.25,
     # share of a free guesser's gain that is kept; the difference in standard errors
-    "kept_caution": 0.95,
-    "kept_fail": 0.8,
+    "kept_caution": 0.9,
+    "kept_fail": 0.75,
     "kept_sure": 3.0,
     # shift of a class between domains, in its standard deviations
     "shift_caution": 0.08,
     "shift_fail": 0.25,
     "class_shift_caution": 0.15,
     "condition": 50.0,
-    # supported classes, as a share of those fitted
-    "rank": 0.8,
+    # classes that the table of cells supports, as a share of those fitted: cells are
+    # coarse, so a few classes too few are no sign
+    "rank": 0.67,
     # share of a class's mass at q(y|x) > .95 (of the median class)
     "anchor": 0.02,
     # share of a class's rows in one domain
