@@ -28,12 +28,11 @@ def print_comparison(data: Any, model: Any) -> None:
             None,
         ),
     }
-    n_labels = len(np.unique(data.labels))
     print(
-        f"{len(data.X)} rows, {len(model.domains_)} domains, {n_labels} labels, ",
-        end="",
+        f"{len(data.X)} rows, {len(model.domains_)} domains, "
+        f"{len(np.unique(data.labels))} labels, {k} classes, "
+        f"score {model.score(data.X, data.domains):.3f} nats"
     )
-    print(f"{k} classes, score {model.score(data.X, data.domains):.3f} nats")
     print(f"{'':28}accuracy  prevalence error")
     for name, (classes, prevalence) in found.items():
         accuracy, error = compare(data, classes, prevalence)

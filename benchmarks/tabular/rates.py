@@ -38,6 +38,7 @@ SETTINGS = {
     "almost no penalties": {"ridge": 1e-7, "confidence": 0.0, "dirichlet": 0.0},
 }
 COUNTING = "counting labels"
+TICKS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 COLOURS = {
     "search=False": "#0072B2",
     "almost no penalties": "#D55E00",
@@ -170,6 +171,9 @@ def draw(record: dict) -> None:
         panel.set(xscale="log", yscale="log", xlabel="rows per domain")
         panel.set_title(title, fontsize=11, loc="left")
         panel.set_xticks(ROWS_PER_DOMAIN, [f"{n:,}" for n in ROWS_PER_DOMAIN])
+        low, high = panel.get_ylim()
+        ticks = [tick for tick in TICKS if low < tick < high]
+        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, fontsize=9)

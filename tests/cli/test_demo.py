@@ -189,7 +189,8 @@ def test_json_is_one_document_and_the_bar_is_elsewhere(tmp_path: Path, written: 
     document = json.loads(out)
     assert document["schema"] == "shoal/1"
     assert (document["command"], document["status"]) == ("demo", "warning")
-    assert [message["code"] for message in document["messages"]] == ["W139", "W139"]
+    assert [message["code"] for message in document["messages"]] == ["W139"]
+    assert document["data"]["verdict"] == "caution"
     assert document["files"] == [f"shoal-demo/{name}" for name in FILES]
     assert document["seconds"] > 0
     # the same seed in another process gives the same bits of ours; scikit-learn's own

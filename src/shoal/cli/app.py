@@ -23,7 +23,8 @@ app = typer.Typer(
     help="Discover classes in unlabeled data from several domains: things that shift "
     "together group together.",
     epilog="Exit codes: 0 done, 1 bug in shoal, 2 wrong usage, 3 input or output "
-    "unusable, 130 interrupted. First try: shoal demo",
+    "unusable, 4 not answerable from these data, 130 interrupted. First try: "
+    "shoal demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -48,6 +48,7 @@ def demo(
         if not force:
             refuse_foreign_files(out, FILES, "demo")
         with output.stages(STAGES) as stages:
+            next(stages)
             output.data, assignments = discover(stages, seed)
         output.files = write_files(out, file_texts(output.data, assignments))
         show(output)
@@ -94,14 +95,12 @@ def show(output: Output) -> None:
         "",
         agreement_table(summary),
     )
-    for class_id, domain in summary["one_domain"].items():
-        output.warn(
-            "W139",
-            f"{class_id} occurs only on {domain}",
-            "a real class or that island's instrument? see `shoal explain W139`",
-        )
+    for finding in summary["findings"]:
+        if finding["status"] != "ok":
+            output.warn(finding["code"], finding["reason"], finding["advice"])
     output.show(
         "",
+        f"Diagnosis of the fit: {summary['verdict']}.",
         "Written: " + ", ".join(str(path) for path in output.files),
         "",
         "Next, in Python:",

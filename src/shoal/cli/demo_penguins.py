@@ -13,13 +13,11 @@ STAGES = (
     "reading 342 penguins of three islands",
     "discovering classes: DomainMixture",
     "intervals: 200 resamples of the rows",
+    "asking whether to trust them: diagnose",
     "comparing: k-means",
     "comparing: Gaussian mixture",
     "comparing: DDFA as published",
 )
-# A class with more than this of itself in one domain (domains counted equally) is said
-# to live there alone.
-ONE_DOMAIN = 0.99
 
 Record = dict[str, Any]
 
@@ -30,7 +28,7 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
     Parameters
     ----------
     stages : iterator
-        Advanced before each part of :data:`STAGES`.
+        Advanced before each part of :data:`STAGES` but the first.
     seed : int
 
     Returns
@@ -40,15 +38,26 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
     assignments : list of dict
         One record per penguin.
     """
-    next(stages)
-    from shoal import DomainMixture
+    from threadpoolctl import threadpool_limits
+
     from shoal.datasets import load_penguins
 
-    data = load_penguins()
+    # so few rows only wait for each other's threads
+    with threadpool_limits(1):
+        return _discover(stages, load_penguins(), seed)
+
+
+def _discover(
+    stages: Iterator[str], data: Any, seed: int
+) -> tuple[Record, list[Record]]:
+    from shoal import DomainMixture
+
     next(stages)
     model = DomainMixture(random_state=seed).fit(data.X, data.domains)
     next(stages)
     intervals = model.bootstrap(data.X, data.domains, random_state=seed)
+    next(stages)
+    diagnosis = model.diagnose(data.X, data.domains, random_state=seed)
     agreement = [agree("shoal", data, model.labels_, model.prevalence_)]
     agreement += compare(stages, data, model.n_classes_, seed)
     summary = {
@@ -59,7 +68,8 @@ def discover(stages: Iterator[str], seed: int) -> tuple[Record, list[Record]]:
         "seed": seed,
         "n_classes": model.n_classes_,
         "prevalence": list_prevalence(intervals),
-        "one_domain": find_one_domain_classes(model),
+        "verdict": diagnosis.verdict,
+        "findings": diagnosis.to_dict()["findings"],
         "agreement": agreement,
     }
     return summary, list_assignments(model, data)
@@ -84,16 +94,6 @@ def list_prevalence(intervals: Any) -> list[Record]:
         for row, domain in enumerate(intervals.domains)
         for index, name in enumerate(intervals.class_names)
     ]
-
-
-def find_one_domain_classes(model: Any) -> dict[str, str]:
-    """Classes that live in one domain alone, with that domain."""
-    homes = model.domain_given_class_
-    return {
-        f"c{index}": str(model.domains_[row.argmax()])
-        for index, row in enumerate(homes)
-        if row.max() > ONE_DOMAIN
-    }
 
 
 def list_assignments(model: Any, data: Any) -> list[Record]:

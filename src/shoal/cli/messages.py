@@ -62,6 +62,13 @@ CATALOGUE = {
         "or as it was before.",
         exit_code=130,
     ),
+    "E112": Explanation(
+        "more classes than domains",
+        "Classes are told apart by how they shift between domains, and r domains can "
+        "tell at most r classes apart. Ask for fewer classes, or use a finer column "
+        "as the domain.",
+        exit_code=4,
+    ),
     "E136": Explanation(
         "the output exists",
         "The folder holds a file with the name of one that the command would write, "
@@ -71,12 +78,39 @@ CATALOGUE = {
         "never touched.",
         exit_code=2,
     ),
+    "E138": Explanation(
+        "nothing to find",
+        "On held-out rows, the domain of a row cannot be guessed better than blindly. "
+        "The mix of classes may be the same everywhere, the features may not carry "
+        "the classes, or there may be too few rows. More of the same rows will not "
+        "help if the mix is the same: look for domains that differ.",
+        exit_code=4,
+    ),
     "E140": Explanation(
         "cannot write",
         "The folder for the results cannot be made or written to: a file has its "
         "name, a permission is missing, or the disk is full. Choose another folder "
         "with --out.",
         exit_code=3,
+    ),
+    "W111": Explanation(
+        "a thin domain",
+        "A domain has so few rows that its mix of classes cannot be read with any "
+        "precision, whatever the method. Merge it with a domain of the same kind, or "
+        "read its interval rather than its estimate. Every domain counts alike in "
+        "the fit, so a thin one also makes the others a little less sure.",
+    ),
+    "W121": Explanation(
+        "a column names the domain",
+        "One column alone tells where most rows come from: a site number, a date, a "
+        "file format. Unless it is a property of the classes themselves, drop it: "
+        "classes would be found that are domains under another name.",
+    ),
+    "W122": Explanation(
+        "rows repeated across domains",
+        "The same rows occur in more than one domain. Copies pull domains together "
+        "and make the differences between their mixes look smaller than they are. "
+        "Remove them.",
     ),
     "W139": Explanation(
         "a class that lives in one domain",
