@@ -200,6 +200,21 @@ def test_class_posterior_where_the_domain_rules_out_x():
     assert_allclose(got, [[0, 0.4, 0.6], [0, 1, 0]])
 
 
+def test_what_is_left_then_is_the_prevalence(seed):
+    prevalence = random_stochastic(np.random.default_rng(seed), 4, 3)
+    prevalence[:, 0] = [1, 0, 0.5, 0]
+    prevalence = prob.normalize_rows(prevalence)
+    weight = np.array([0.1, 0.2, 0.3, 0.4])
+    got = prob.class_posterior(
+        [[1.0, 0, 0]] * 4,
+        prob.domain_given_class(prevalence, weight),
+        range(4),
+        class_weight=weight @ prevalence,
+    )
+    assert_allclose(got[[1, 3]], prevalence[[1, 3]])
+    assert_allclose(got[[0, 2]], [[1, 0, 0], [1, 0, 0]])
+
+
 def test_shift_prior_is_bayes_with_another_prior(seed):
     prevalence, inputs, joint = finite_world(np.random.default_rng(seed))
     class_given_x = prob.normalize_rows(joint.sum(axis=2))

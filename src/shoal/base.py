@@ -100,20 +100,31 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         """p(y|x) in the domain of each row, under a class mix, or in the equal mix."""
         class_given_x = self._class_given_x(X)
         if codes is not None:
-            return class_posterior(class_given_x, self.domain_given_class_, codes)
+            return self._in_domains(class_given_x, codes)
         if prevalence is None:
             prevalence = self.prevalence_.mean(axis=0)
             if np.array_equal(prevalence, self.class_weight_):
                 return class_given_x
         return shift_prior(class_given_x, self.class_weight_, prevalence)
 
+    def _in_domains(self, class_given_x: Array, codes: Array) -> Array:
+        """p_d(y|x) from q(y|x), in the domain of each row."""
+        return class_posterior(
+            class_given_x, self.domain_given_class_, codes, self.class_weight_
+        )
+
     def predict(self, X: Any, domains: Any = None) -> Array:
         """Most probable class of each row, as an index 0..n_classes-1."""
         return np.asarray(self.predict_proba(X, domains).argmax(axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None, *, domains: Any = None) -> Array:
-        """Fit, then return the class of each training row (``labels_``)."""
-        return np.asarray(self.fit(X, y, domains=domains).labels_)
+    def fit_predict(
+        self, X: Any, y: Any = None, *, domains: Any = None, **fit_params: Any
+    ) -> Array:
+        """Fit, then return the class of each training row (``labels_``).
+
+        ``fit_params`` go to ``fit``, such as ``sample_weight`` where it takes one.
+        """
+        return np.asarray(self.fit(X, y, domains=domains, **fit_params).labels_)
 
     def transform(self, X: Any) -> Array:
         """``predict_proba`` without domains, as features."""

@@ -268,7 +268,7 @@ class DDFA(LatentShiftEstimator):
         self.adjuster_ = adjuster.fit(self.domain_given_class_)
         domain_given_x = self.discriminator_.predict_proba(X)
         rows.restore_order(domain_given_x, self.discriminator_, self.discretizer_)
-        return np.asarray(self.adjuster_.predict_proba(domain_given_x, codes))
+        return self._in_domains(self.adjuster_.predict_proba(domain_given_x), codes)
 
     # ---- after the fit ------------------------------------------------------------
 

@@ -130,12 +130,16 @@ def class_given_domain(domain_given_class: ArrayLike, class_weight: ArrayLike) -
 
 
 def class_posterior(
-    class_given_x: ArrayLike, domain_given_class: ArrayLike, codes: ArrayLike
+    class_given_x: ArrayLike,
+    domain_given_class: ArrayLike,
+    codes: ArrayLike,
+    class_weight: ArrayLike | None = None,
 ) -> Array:
     """p_d(y|x) proportional to q(d|y) q(y|x) (Lemma 2), one domain code per row.
 
-    Where the domain rules out every class that x allows, the numerator is all zero:
-    the domain's own q(d|y), normalized over classes, is returned for that row.
+    Where the domain rules out every class that x allows, x contradicts it and only the
+    domain is left to go by: such a row gets p_d(y), proportional to q(d|y) q(y), with
+    ``class_weight`` as q(y), equal when None.
     """
     codes = np.asarray(codes)
     likelihood = np.asarray(domain_given_class).T[codes]
@@ -143,7 +147,8 @@ def class_posterior(
     total = joint.sum(axis=1, keepdims=True)
     dead = total[:, 0] <= 0
     if dead.any():
-        joint[dead] = likelihood[dead]
+        share = 1 if class_weight is None else np.asarray(class_weight)
+        joint[dead] = likelihood[dead] * share
         return normalize_rows(joint)
     joint /= total
     return np.asarray(joint)
