@@ -8,25 +8,32 @@ JOBS ?= 2
 # One thread per worker: two processes with two threads each are slower than one.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types check slow clean
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.PHONY: demo test lint types check slow pages clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
 
-test: $(VENV)/.test lint types check
+test: lint types check
 
-lint:
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types:
+types: $(VENV)/.test
 	$(BIN)/mypy
 
-check:
+check: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
 slow: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m slow
+
+# Tables of README, docs and CHANGELOG, from the records and from changes/.
+pages: $(VENV)/.demo
+	$(BIN)/python scripts/update_readme.py
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

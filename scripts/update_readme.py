@@ -127,7 +127,7 @@ def cifar() -> str:
 
 
 def rates() -> str:
-    """Mean errors by rows per domain, and their slopes."""
+    """Figure and table of the errors by rows per domain, and their slopes."""
     record = json.loads((RESULTS / "rates.json").read_text(encoding="utf-8"))
     sizes = record["summary"][0]["rows_per_domain"]
     header = ["", "setting", *(f"{size:,} rows" for size in sizes), "log-log slope"]
@@ -145,9 +145,10 @@ def rates() -> str:
         for line in sorted(record["summary"], key=lambda line: line["measure"])[::-1]
     ]
     n_seeds = record["summary"][0]["n_seeds"]
-    return (
-        table(header, rows) + f"\nMean ± standard deviation over {n_seeds} problems.\n"
-    )
+    # Drawn by the same command that writes the record: both are there, or neither.
+    figure = "![Error against rows per domain, log-log](images/rates.png)"
+    spread = f"Mean ± standard deviation over {n_seeds} problems."
+    return f"{figure}\n\n{table(header, rows)}\n{spread}\n"
 
 
 def organic() -> str:
@@ -164,7 +165,7 @@ def organic() -> str:
                 line["data"],
                 f"{size} ({line['n_seeds']})",
                 *cells,
-                tally(line["chosen_n_classes"]),
+                tally([value or "no clear" for value in line["chosen_n_classes"]]),
                 tally(line["verdicts"]),
             ]
         )
