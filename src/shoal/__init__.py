@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shoal.analysis.choose import choose_n_classes
     from shoal.ddfa import DDFA
     from shoal.discrete import DiscreteMixture
+    from shoal.io.models import load, save
     from shoal.mixture import DomainMixture
 
 __version__ = "0.1.0"
@@ -25,6 +26,8 @@ __all__ = [
     "DomainMixture",
     "__version__",
     "choose_n_classes",
+    "load",
+    "save",
 ]
 
 _HOMES = {
@@ -32,6 +35,8 @@ _HOMES = {
     "DiscreteMixture": "shoal.discrete",
     "DomainMixture": "shoal.mixture",
     "choose_n_classes": "shoal.analysis.choose",
+    "load": "shoal.io.models",
+    "save": "shoal.io.models",
 }
 
 

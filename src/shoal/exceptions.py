@@ -1,17 +1,21 @@
 """Every warning and error class of shoal, so that each can be filtered by name.
 
 Errors about arguments are plain ``ValueError`` and ``TypeError``: they name the
-argument, the value got and the fix.
+argument, the value got and the fix. Errors about files, which also people who do not
+write Python meet, have a code that never changes its meaning.
 """
 
 __all__ = [
+    "CodedError",
     "CollapseWarning",
     "ConstantColumnWarning",
     "DomainMissingError",
     "FoldsReducedWarning",
     "IdentifiabilityWarning",
-    "SubsampleWarning",
+    "InputError",
+    "ModelFileError",
     "ShoalWarning",
+    "SubsampleWarning",
     "UnseenWordWarning",
 ]
 
@@ -46,3 +50,40 @@ class UnseenWordWarning(ShoalWarning):
 
 class DomainMissingError(ValueError):
     """``fit`` or ``score`` was called without saying where each row comes from."""
+
+
+class CodedError(ValueError):
+    """An error with a code, one line of text and the one thing to do about it.
+
+    Parameters
+    ----------
+    code : str
+        Such as ``"E107"``; see ``shoal explain CODE``.
+    text : str
+        What is wrong, naming the column, row or file.
+    hint : str
+        How to put it right.
+
+    Examples
+    --------
+    >>> error = InputError("E107", 'no column "Iland"', 'nearest: "island"')
+    >>> str(error)
+    'no column "Iland"; nearest: "island"'
+    """
+
+    def __init__(self, code: str, text: str, hint: str) -> None:
+        super().__init__(code, text, hint)  # all of it, so that copies can be made
+        self.code = code
+        self.text = text
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.hint}"
+
+
+class InputError(CodedError):
+    """Data that cannot be used as they are (E1xx)."""
+
+
+class ModelFileError(CodedError):
+    """A saved model that is damaged, foreign, too new, or does not fit the data."""

@@ -1,0 +1,275 @@
+"""Fitted objects as strict JSON and named arrays, exactly and without running code.
+
+JSON has no tuples, no NaN, no numpy scalars and no arrays. Whatever it lacks becomes an
+object whose first key starts with ``$``: ``{"$tuple": [1, 2]}``, ``{"$float": "nan"}``.
+Objects of shoal's own classes are ``{"$object": name, "state": {...}}``, the name from
+a fixed list; scikit-learn's are files of their own (:mod:`shoal.io.parts`).
+"""
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from shoal.exceptions import ModelFileError
+
+__all__ = ["CLASSES", "Reader", "Writer"]
+
+Array = np.ndarray[Any, Any]
+
+#: The only classes that a model file can name, and where they live.
+CLASSES = {
+    "Adjuster": "shoal.stages.adjust.estimator",
+    "Calibration": "shoal.stages.discriminate.calibrate",
+    "DDFA": "shoal.ddfa",
+    "DiscreteMixture": "shoal.discrete",
+    "Discriminator": "shoal.stages.discriminate.estimator",
+    "DomainMixture": "shoal.mixture.estimator",
+    "Factorization": "shoal.stages.factorize.result",
+    "Factorizer": "shoal.stages.factorize.estimator",
+    "FeatureMap": "shoal.mixture.features",
+    "GivenClusters": "shoal.stages.discretize.given",
+    "KMeansDiscretizer": "shoal.stages.discretize.centers",
+    "Novelty": "shoal.analysis.novelty",
+    "Penalties": "shoal.mixture.objective",
+    "PointMassDiscretizer": "shoal.stages.discretize.masses",
+    "RankResult": "shoal.analysis.rank",
+}
+
+# One number for each training row and domain: large, and only fit looks at it.
+LEFT_OUT = {("Discriminator", "domain_given_x_")}
+
+# Text arrays are padded to their longest entry: a bound on what a file can ask for.
+LONGEST_TEXT = 100_000
+MOST_TEXT = 50_000_000
+
+NAMED_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def damaged(text: str) -> ModelFileError:
+    """The error of a model file that is not what it claims to be."""
+    return ModelFileError("E135", text, "restore the model from a copy, or fit again")
+
+
+class Writer:
+    """Turns values into JSON, and collects the arrays and parts they refer to."""
+
+    def __init__(self, dump_part: Callable[[Any], bytes]) -> None:
+        self.arrays: dict[str, Array] = {}
+        self.parts: dict[str, bytes] = {}
+        self._dump_part = dump_part
+
+    def encode(self, value: Any, where: str) -> Any:
+        """JSON of ``value``; ``where`` names it in the error when there is none."""
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"$float": str(value)}
+        if isinstance(value, (list, tuple, dict)):
+            return self._container(value, where)
+        if isinstance(value, (np.ndarray, np.generic, np.dtype)):
+            return self._numpy(value, where)
+        if isinstance(value, np.random.RandomState):
+            state = self.encode(value.get_state(legacy=True), where)
+            return {"$random_state": state}
+        return self._object(value, where)
+
+    def _container(self, value: Any, where: str) -> Any:
+        if isinstance(value, dict):
+            pairs = [[key, item] for key, item in value.items()]
+            return {"$dict": self.encode(pairs, where)}
+        items = [self.encode(item, where) for item in value]
+        return {"$tuple": items} if type(value) is tuple else items
+
+    def _numpy(self, value: Any, where: str) -> Any:
+        if isinstance(value, np.dtype):
+            return {"$dtype": value.str}
+        if isinstance(value, np.generic):
+            return {"$scalar": self._numpy(np.asarray(value), where)}
+        if value.dtype.kind == "O":
+            items = [self.encode(item, where) for item in value.ravel()]
+            return {"$objects": items, "shape": list(value.shape)}
+        if value.dtype.kind == "U":
+            items = value.ravel().tolist()
+            return {
+                "$text": items,
+                "shape": list(value.shape),
+                "dtype": value.dtype.str,
+            }
+        if value.dtype.kind not in "biufM":
+            raise TypeError(
+                f"cannot save {where}: arrays of {value.dtype} have no form"
+            )
+        return self._numbers(value)
+
+    def _numbers(self, value: Array) -> dict[str, Any]:
+        """Whole numbers as small as they come; Fortran order is kept, bit for bit."""
+        node: dict[str, Any] = {"dtype": value.dtype.str}
+        if value.dtype.kind == "M":
+            value = value.view(np.int64)
+        if value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous:
+            node["order"] = "F"
+            value = value.T
+        if value.dtype.kind in "iu" and value.size:
+            smallest = np.result_type(
+                np.min_scalar_type(value.min()), np.min_scalar_type(value.max())
+            )
+            value = value.astype(smallest) if smallest.kind in "iu" else value
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = np.ascontiguousarray(value).reshape(value.shape)
+        return {"$array": name, **node}
+
+    def _object(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        if CLASSES.get(kind.__name__) == kind.__module__:
+            return {"$object": kind.__name__, "state": self.state(value, where)}
+        if kind.__module__.startswith("sklearn."):
+            name = f"parts/{len(self.parts)}.skops"
+            self.parts[name] = self._dump_part(value)
+            return {"$part": name}
+        raise TypeError(
+            f"cannot save {where}, a {kind.__module__}.{kind.__qualname__}: only "
+            "numbers, text, arrays and the estimators of shoal and scikit-learn can "
+            "be saved without code; use one of those"
+        )
+
+    def state(self, value: Any, where: str = "") -> dict[str, Any]:
+        """Attributes of one of shoal's objects; private ones are working memory."""
+        name = type(value).__name__
+        return {
+            key: self.encode(item, f"{where or name}.{key}")
+            for key, item in vars(value).items()
+            if not key.startswith("_") and (name, key) not in LEFT_OUT
+        }
+
+
+class Reader:
+    """Turns JSON, arrays and parts back into values, and trusts none of them."""
+
+    def __init__(
+        self, arrays: dict[str, Array], load_part: Callable[[str], Any]
+    ) -> None:
+        self.arrays = arrays
+        self._load_part = load_part
+
+    def decode(self, node: Any) -> Any:
+        """Value of a JSON node."""
+        if node is None or isinstance(node, (bool, int, float, str)):
+            return node
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        kinds = {
+            "$float": self._float,
+            "$tuple": lambda node: tuple(self.decode(_listed(node["$tuple"]))),
+            "$dict": self._dict,
+            "$array": self._array,
+            "$scalar": self._scalar,
+            "$objects": self._objects,
+            "$text": self._text,
+            "$dtype": lambda node: _plain_dtype(node["$dtype"]),
+            "$random_state": self._random_state,
+            "$object": self._object,
+            "$part": lambda node: self._load_part(node["$part"]),
+        }
+        kind = next(iter(node), None) if isinstance(node, dict) else None
+        if kind not in kinds:
+            raise damaged(f"the manifest has a value of an unknown kind ({kind!r})")
+        return kinds[kind](node)
+
+    def _float(self, node: Any) -> float:
+        return NAMED_FLOATS[node["$float"]]
+
+    def _dict(self, node: Any) -> dict[Any, Any]:
+        return {
+            self.decode(key): self.decode(item) for key, item in _listed(node["$dict"])
+        }
+
+    def _array(self, node: Any) -> Array:
+        stored = self.arrays[node["$array"]]
+        dtype = _plain_dtype(node["dtype"])
+        if dtype.kind == "M":
+            value = stored.astype(np.int64).view(dtype)
+        else:
+            value = stored.astype(dtype)
+            if not np.array_equal(value, stored, equal_nan=stored.dtype.kind == "f"):
+                raise damaged(f"array {node['$array']} does not fit its type {dtype}")
+        return value.T if node.get("order") == "F" else value
+
+    def _scalar(self, node: Any) -> Any:
+        value = self.decode(node["$scalar"])
+        if not isinstance(value, np.ndarray) or value.ndim:
+            raise damaged("the manifest has a scalar that is none")
+        return value[()]
+
+    def _objects(self, node: Any) -> Array:
+        items = self.decode(_listed(node["$objects"]))
+        value = np.empty(len(items), dtype=object)
+        value[:] = items
+        return value.reshape(_shape(node))
+
+    def _text(self, node: Any) -> Array:
+        items, dtype = _listed(node["$text"]), np.dtype(node["dtype"])
+        length = dtype.itemsize // 4
+        if dtype.kind != "U" or not all(isinstance(item, str) for item in items):
+            raise damaged("the manifest has a text array that is none")
+        if length > LONGEST_TEXT or length * len(items) > MOST_TEXT:
+            raise damaged("the manifest asks for a text array beyond all measure")
+        return np.array(items, dtype=dtype).reshape(_shape(node))
+
+    def _random_state(self, node: Any) -> np.random.RandomState:
+        random = np.random.RandomState()
+        random.set_state(self.decode(node["$random_state"]))
+        return random
+
+    def _object(self, node: Any) -> Any:
+        return self.restore(node["$object"], node["state"])
+
+    def restore(self, name: str, state: Any) -> Any:
+        """An object of one of shoal's classes, without calling its fit."""
+        if name not in CLASSES or not isinstance(state, dict):
+            raise damaged(f"the manifest names a class that shoal has not: {name!r}")
+        cls: Any = getattr(import_module(CLASSES[name]), name)
+        values = {key: self.decode(item) for key, item in state.items()}
+        if dataclasses.is_dataclass(cls):
+            return cls(**values)
+        parameters = set(inspect.signature(cls).parameters)
+        foreign = [key for key in values if not _may_hold(cls, key, parameters)]
+        absent = sorted(parameters - set(values))
+        if foreign or absent:
+            raise damaged(
+                f"{name} in the manifest has the wrong attributes "
+                f"({', '.join((foreign or absent)[:3])})"
+            )
+        value = cls.__new__(cls)
+        value.__dict__.update(values)
+        return value
+
+
+def _may_hold(cls: type, key: str, parameters: set[str]) -> bool:
+    """A parameter, or a fitted attribute; never something that hides a method."""
+    fitted = key.isidentifier() and key.endswith("_") and not key.startswith("_")
+    return key in parameters or (fitted and not hasattr(cls, key))
+
+
+def _plain_dtype(name: Any) -> np.dtype[Any]:
+    dtype = np.dtype(name) if isinstance(name, str) else np.dtype(object)
+    if dtype.kind not in "biufM" or dtype.itemsize > 16:
+        raise damaged(f"the manifest names a type of number that is none: {name!r}")
+    return dtype
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise damaged("the manifest has something else where a list belongs")
+    return value
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    shape = _listed(node["shape"])
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise damaged("the manifest has a shape that is none")
+    return tuple(shape)
