@@ -1,0 +1,375 @@
+"""One training loop for everything: pretraining, heads, discriminators, fine-tuning.
+
+All randomness is a function of (seed, epoch) or (seed, step, process), so a checkpoint
+needs no generator state, and a run that was killed at any step and resumed on the CPU
+ends with the same weights bit for bit. Nothing inside an epoch waits for the device.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from shoal.vision.checkpoint import read_checkpoint, write_checkpoint
+from shoal.vision.devices import autocast_to, pick_device, place_module
+from shoal.vision.nets import describe_mismatch
+from shoal.vision.parallel import process_group, rank, world_size
+from shoal.vision.progress import Progress
+from shoal.vision.schedules import Schedule, constant
+
+__all__ = ["History", "Step", "fit"]
+
+#: ``step(indices, generator)`` gives a loss, or a loss and numbers to be recorded.
+Step = Callable[[Tensor, torch.Generator], Tensor | tuple[Tensor, dict[str, Tensor]]]
+Record = dict[str, Any]
+ORDER, STREAM = 0, 1  # what a seed is for
+
+
+@dataclass
+class History:
+    """What happened, one record (dict) per epoch.
+
+    Every record has ``epoch`` (from 1), ``loss`` and the step's other numbers (means
+    over the epoch), ``learning_rate``, ``seconds`` and ``rows_per_second``, and what
+    ``on_epoch`` added.
+    """
+
+    records: list[Record] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """One number over the epochs; None where an epoch lacks it."""
+        return [record.get(name) for record in self.records]
+
+
+def fit(
+    step: Step,
+    modules: Mapping[str, nn.Module],
+    optimizer: Optimizer,
+    schedule: Schedule | None,
+    n_rows: int,
+    *,
+    batch_size: int,
+    epochs: int,
+    seed: int,
+    device: str | torch.device | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = True,
+    autocast: torch.dtype | None = None,
+    compile: bool | str = False,
+    on_epoch: Callable[[Record], Mapping[str, Any] | None] | None = None,
+    prefetch: Callable[[Tensor, Tensor], None] | None = None,
+    progress: bool = True,
+) -> History:
+    """Train ``modules`` by steps on shuffled batches of row numbers.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(indices, generator)`` with row numbers on the device and a generator for
+        all that is random; returns the mean loss, or (loss, dict of numbers). It uses
+        the modules directly: gradients are shared among processes behind its back.
+    modules : mapping of str to Module
+        All that a checkpoint keeps. They are moved to the device; those with trainable
+        parameters are set to training mode at every epoch, the others to evaluation.
+    optimizer : Optimizer
+        Holds the parameters; the schedule scales its learning rates.
+    schedule : callable or None
+        Factor of the learning rate at an epoch; see :mod:`shoal.vision.schedules`.
+    n_rows : int
+        Rows are 0..n_rows-1. The last, incomplete batch of an epoch is left out.
+    batch_size : int
+        Rows of one step, over all processes together.
+    epochs : int
+        Number of passes over the rows.
+    seed : int
+        Seed of the order of rows and of everything drawn in a step.
+    device : str, torch.device or None, default=None
+        None: the GPU when there is one.
+    checkpoint : path or None, default=None
+        File to write after every epoch, and to resume from.
+    checkpoint_every : int or None, default=None
+        Write it also after this number of steps.
+    resume : bool, default=True
+        Go on from ``checkpoint`` when it exists. It must be of the same run.
+    autocast : torch.dtype or None, default=None
+        Precision of the step; None: bf16 on CUDA, float32 on the CPU.
+    compile : bool or str, default=False
+        Compile the step; a string is torch.compile's mode.
+    on_epoch : callable or None, default=None
+        Called with the record of each epoch; what it returns is added to the record.
+    prefetch : callable or None, default=None
+        Called with the row numbers of the next batch, on the device and on the host,
+        such as ``ImageSet.prefetch``.
+    progress : bool, default=True
+        Show a bar (rich, on a terminal) or a line per epoch on stderr.
+
+    Returns
+    -------
+    History
+    """
+    with process_group(pick_device(device)) as place:
+        plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed, world_size())
+        plan.check()
+        run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
+        run.set_step(step, autocast, compile)
+        if checkpoint is not None and resume and os.path.exists(checkpoint):
+            run.restore(checkpoint)
+        with _settings(place), Progress(epochs, progress and rank() == 0) as bar:
+            while run.epoch < epochs:
+                for steps_done in run.train_epoch(prefetch):
+                    if checkpoint_every and steps_done % checkpoint_every == 0:
+                        run.save(checkpoint)
+                record = run.close_epoch()
+                record.update(_plain(on_epoch(record) if on_epoch else None))
+                bar.show(record)
+                run.save(checkpoint)
+    return run.history
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What fixes the order of rows and every random number of a run."""
+
+    n_rows: int
+    batch_size: int
+    epochs: int
+    seed: int
+    n_processes: int
+
+    def check(self) -> None:
+        for name in ("n_rows", "batch_size", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 1; got {getattr(self, name)}"
+                )
+        if self.batch_size % self.n_processes:
+            raise ValueError(
+                f"batch_size={self.batch_size} cannot be shared evenly by "
+                f"{self.n_processes} processes; use a multiple of {self.n_processes}"
+            )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.n_rows // self.batch_size
+
+    def batches(self, epoch: int, process: int) -> Tensor:
+        """Row numbers (steps, rows) of one process in one epoch, on the host."""
+        generator = torch.Generator().manual_seed(self._derive(ORDER, epoch))
+        order = torch.randperm(self.n_rows, generator=generator)
+        order = order[: self.steps_per_epoch * self.batch_size]
+        shares = order.view(self.steps_per_epoch, self.n_processes, -1)
+        return shares[:, process].contiguous()
+
+    def stream(self, step: int, process: int) -> int:
+        """Seed of all that one process draws in one step."""
+        return self._derive(STREAM, step, process)
+
+    def _derive(self, *path: int) -> int:
+        state = np.random.SeedSequence([self.seed, *path]).generate_state(1, np.uint64)
+        return int(state[0]) >> 1
+
+
+class _Run:
+    """Where a run stands, how it goes one step further, and how it is kept."""
+
+    def __init__(
+        self,
+        plan: _Plan,
+        modules: dict[str, nn.Module],
+        optimizer: Optimizer,
+        schedule: Schedule,
+        device: torch.device,
+    ) -> None:
+        self.plan, self.modules, self.device = plan, modules, device
+        self.optimizer, self.schedule = optimizer, schedule
+        for module in modules.values():
+            place_module(module, device)
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.generator = torch.Generator(device)
+        self.zero = torch.zeros((), device=device)
+        self.history = History()
+        self.steps_done = 0
+        self.seconds = 0.0  # of the present epoch
+        self.sums: dict[str, Tensor] = {}  # of the present epoch, on the device
+
+    @property
+    def epoch(self) -> int:
+        """Whole epochs recorded."""
+        return len(self.history)
+
+    def set_step(
+        self, step: Step, autocast: torch.dtype | None, compile: bool | str
+    ) -> None:
+        """Prepare the step: compiled when asked, gradients shared among processes."""
+        if compile:
+            mode = compile if isinstance(compile, str) else None
+            step = torch.compile(step, mode=mode, dynamic=False)
+        self.compiled = bool(compile)
+        self.autocast = autocast_to(self.device, autocast)
+        forward: nn.Module = _StepModule(step, self.modules)
+        if world_size() > 1:
+            forward = DistributedDataParallel(forward)
+        self.forward = forward
+
+    def train_epoch(self, prefetch: Callable[..., None] | None) -> Iterator[int]:
+        """Take the remaining steps of this epoch, one at a time."""
+        for module in self.modules.values():
+            module.train(any(p.requires_grad for p in module.parameters()))
+        host = self.plan.batches(self.epoch, rank())
+        batches = host.to(self.device).unbind()
+        first = self.steps_done - self.epoch * self.plan.steps_per_epoch
+        started = time.perf_counter() - self.seconds
+        for position in range(first, len(batches)):
+            self._set_learning_rate()
+            loss = self._loss(batches[position])
+            if prefetch is not None and position + 1 < len(batches):
+                prefetch(batches[position + 1], host[position + 1])
+            self._descend(loss)
+            self.steps_done += 1
+            self.seconds = time.perf_counter() - started
+            yield self.steps_done
+
+    def close_epoch(self) -> Record:
+        """Record of the epoch just trained; here the host waits for the device."""
+        started = time.perf_counter()
+        names = [*self.sums]
+        sums = torch.stack([self.sums[name].double() for name in names])
+        if world_size() > 1:
+            torch.distributed.all_reduce(sums)
+        means = (sums / (self.plan.steps_per_epoch * world_size())).tolist()
+        seconds = self.seconds + time.perf_counter() - started
+        record: Record = {"epoch": self.epoch + 1}
+        record |= dict(zip(names, means, strict=True))
+        if not np.isfinite(record["loss"]):
+            raise FloatingPointError(
+                f"loss is {record['loss']} in epoch {record['epoch']}; lower the "
+                "learning rate"
+            )
+        n_rows = self.plan.steps_per_epoch * self.plan.batch_size
+        record["learning_rate"] = self.optimizer.param_groups[0]["lr"]
+        record |= {"seconds": seconds, "rows_per_second": n_rows / seconds}
+        self.history.records.append(record)
+        self.sums, self.seconds = {}, 0.0
+        return record
+
+    def save(self, path: str | os.PathLike[str] | None) -> None:
+        """Write a checkpoint from the first process."""
+        if path is None or rank() > 0:
+            return
+        state = {
+            "plan": asdict(self.plan),
+            "modules": {name: m.state_dict() for name, m in self.modules.items()},
+            "optimizer": self.optimizer.state_dict(),
+            "records": self.history.records,
+            "steps_done": self.steps_done,
+            "seconds": self.seconds,
+            "sums": self.sums,
+        }
+        write_checkpoint(path, state)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Go back to where a checkpoint was written."""
+        state = read_checkpoint(path)
+        wanted, got = asdict(self.plan), state.get("plan", {})
+        differing = [f"{k}={got.get(k)} instead of {v}" for k, v in wanted.items()
+                     if got.get(k) != v]  # fmt: skip
+        weights = state.get("modules", {})
+        for name, module in self.modules.items():
+            problem = describe_mismatch(module.state_dict(), weights.get(name, {}))
+            differing += [f"{name}: {problem}"] if problem else []
+        if differing:
+            raise ValueError(
+                f"{os.fspath(path)} is a checkpoint of another run "
+                f"({'; '.join(differing)}); pass resume=False to start afresh"
+            )
+        for name, module in self.modules.items():
+            module.load_state_dict(weights[name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.history.records[:] = state["records"]
+        self.steps_done, self.seconds = state["steps_done"], state["seconds"]
+        self.sums = {name: x.to(self.device) for name, x in state["sums"].items()}
+
+    def _set_learning_rate(self) -> None:
+        factor = self.schedule(self.steps_done / self.plan.steps_per_epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * factor
+
+    def _loss(self, indices: Tensor) -> Tensor:
+        """Loss of one batch; adds the step's numbers to the epoch's sums."""
+        stream = self.plan.stream(self.steps_done, rank())
+        torch.manual_seed(stream)  # dropout and the like
+        self.generator.manual_seed(stream)
+        if self.compiled:
+            torch.compiler.cudagraph_mark_step_begin()
+        try:
+            with self.autocast:
+                outcome = self.forward(indices, self.generator)
+        except torch.cuda.OutOfMemoryError as error:
+            raise self._out_of_memory() from error
+        loss, numbers = outcome if isinstance(outcome, tuple) else (outcome, {})
+        for name, value in {"loss": loss, **numbers}.items():
+            value = value.detach()
+            # A copy, since a compiled step reuses the memory of its results.
+            self.sums[name] = (
+                self.sums[name] + value if name in self.sums else value.clone()
+            )
+        return loss
+
+    def _descend(self, loss: Tensor) -> None:
+        try:
+            loss.backward()
+        except torch.cuda.OutOfMemoryError as error:
+            raise self._out_of_memory() from error
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _out_of_memory(self) -> MemoryError:
+        size = self.plan.batch_size
+        return MemoryError(
+            f"batch_size={size} does not fit into the memory of {self.device}; try "
+            f"batch_size={max(size // 2, 1)}"
+        )
+
+
+class _StepModule(nn.Module):
+    """A step as a module, so that DistributedDataParallel sees its parameters."""
+
+    def __init__(self, step: Step, modules: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.step = step
+        self.parts = nn.ModuleDict(modules)
+
+    def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
+        return self.step(indices, generator)
+
+
+@contextmanager
+def _settings(device: torch.device) -> Iterator[None]:
+    """Random state that is given back afterwards; on CUDA the fastest convolutions."""
+    devices = [device] if device.type == "cuda" else []
+    with (
+        torch.random.fork_rng(devices),
+        torch.backends.cudnn.flags(enabled=True, benchmark=True),
+    ):
+        yield
+
+
+def _plain(numbers: Mapping[str, Any] | None) -> Record:
+    """Numbers as Python's own, which a checkpoint can hold."""
+    return {
+        name: value.item() if hasattr(value, "item") else value
+        for name, value in (numbers or {}).items()
+    }
