@@ -40,6 +40,8 @@ NEAR = 1.0
 CLOSE = 2.0
 # As good as the best over more numbers of classes than this: no clear choice.
 WIDE = 3
+# Nats that are not worth a class, however small the standard error.
+TIE = 1e-3
 # Nats below which a gain is rounding: where rows repeat, standard errors vanish.
 LEAST_GAIN = 1e-4
 
@@ -353,12 +355,12 @@ def _agreement(chosen: int, best: int, n_domains: int) -> str:
 
 
 def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
-    """Numbers of classes that are this many standard errors from the best, or less."""
+    """Numbers of classes at most this many standard errors behind the best."""
     top = scores[best]
     return [
         count
         for count, score in scores.items()
-        if top.mean - score.mean <= errors * top.standard_error(score)
+        if top.mean - score.mean <= TIE + errors * top.standard_error(score)
     ]
 
 

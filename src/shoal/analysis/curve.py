@@ -115,9 +115,9 @@ class Curve:
             points[count] = Point(fit, smooth(score, self.problem.n_domains))
 
     def fit(self, n_classes: int, above: Fit | None = None) -> Fit:
-        """Best of two climbs: from anchors, and from ``above`` with classes merged."""
+        """Best climb from the anchors found, and from ``above`` with classes merged."""
         starts: list[tuple[Array, Array | None]]
-        starts = [(_anchors(self.table, n_classes), None)]
+        starts = [(guess, None) for _, guess in anchor_guesses(self.table, n_classes)]
         if above is not None:
             starts.append(_merged(self.problem, above))
         fits = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -215,7 +215,7 @@ def quiet_rank(
     scale = "column" if options.scale == "auto" else options.scale
     features = FeatureMap(scale).fit(sample.X, sample.row_weight)
     most = max(sample.n_rows // (ROWS_PER_CELL * sample.n_domains), 4)
-    n_clusters = min(max(LEAST_CLUSTERS, 2 * sample.n_domains), most)
+    n_clusters = min(max(LEAST_CLUSTERS, 3 * sample.n_domains // 2), most)
     design = sample.design(features)
     clusters = _cluster(design, n_clusters, sample.row_weight, rng)
     seed = int(rng.integers(2**31 - 1))

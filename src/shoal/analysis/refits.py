@@ -9,6 +9,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from shoal.analysis.curve import (
+    LEAST_CLUSTERS,
+    ROWS_PER_CELL,
     Evidence,
     check_candidates,
     default_folds,
@@ -113,8 +115,9 @@ def _rank(model: Any, X: Any, codes: Array, rng: np.random.Generator) -> RankRes
 
     points = np.asarray(X, dtype=float)
     spread = points.std(axis=0)
-    most = max(len(points) // (4 * (int(codes.max()) + 1)), 4)
-    n_clusters = min(max(24, 2 * (int(codes.max()) + 1)), most)
+    n_domains = int(codes.max()) + 1
+    most = max(len(points) // (ROWS_PER_CELL * n_domains), 4)
+    n_clusters = min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
     seed = int(rng.integers(2**31 - 1))
     kmeans = KMeansDiscretizer(n_clusters, n_init=1, random_state=seed)
     clusters = kmeans.fit(points / np.where(spread > 0, spread, 1)).labels_
