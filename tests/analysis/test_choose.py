@@ -241,9 +241,9 @@ def test_flat_curve_is_not_clear():
 
 def test_a_thousandth_of_a_nat_is_no_reason_for_another_class():
     """However many rows there are: standard errors vanish, the tie does not."""
-    sure = evidence({2: -2.1, 3: -2.0008, 4: -2.0}, rank=3, error=1e-6)
+    sure = evidence({2: -2.1, 3: -2.0008, 4: -2.0, 5: -2.1}, rank=3, error=1e-6)
     assert _decide(sure).n_classes == 3
-    worse = evidence({2: -2.1, 3: -2.0012, 4: -2.0}, rank=3, error=1e-6)
+    worse = evidence({2: -2.1, 3: -2.0012, 4: -2.0, 5: -2.1}, rank=3, error=1e-6)
     assert _decide(worse).n_classes == 4
 
 
