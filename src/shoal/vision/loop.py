@@ -350,7 +350,7 @@ class _StepModule(nn.Module):
     def __init__(self, step: Step, modules: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.step = step
-        self.parts = nn.ModuleDict(modules)
+        self.parts = nn.ModuleList(modules.values())
 
     def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
         return self.step(indices, generator)

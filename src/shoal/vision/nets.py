@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 __all__ = [
+    "Backbone",
     "ResNet",
     "backbone_weights",
     "describe_mismatch",
@@ -38,6 +39,22 @@ OTHER_PARTS = (
     "encoder_k.",
     "queue",
 )
+
+
+class Backbone(nn.Module):
+    """What pretraining and encoding ask of a network.
+
+    Attributes
+    ----------
+    n_features : int
+        Width of :meth:`features`.
+    """
+
+    n_features: int
+
+    def features(self, x: Tensor) -> Tensor:
+        """Features (n, n_features) of normalized images (n, 3, height, width)."""
+        raise NotImplementedError
 
 
 class BasicBlock(nn.Module):
@@ -87,7 +104,7 @@ class Bottleneck(nn.Module):
         return self.dropout(torch.relu(self.bn3(self.conv3(x)) + shortcut))
 
 
-class ResNet(nn.Module):
+class ResNet(Backbone):
     """A residual network: stem, four stages, mean over pixels, optional linear head.
 
     Parameters

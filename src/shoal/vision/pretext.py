@@ -1,0 +1,166 @@
+"""What SimCLR and MoCo share: a task that can be trained, and what comes of it."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from shoal.vision.data import ImageSet
+from shoal.vision.loop import History, Step, fit
+from shoal.vision.nets import Backbone, resnet, save_backbone
+from shoal.vision.parallel import world_size
+from shoal.vision.schedules import cosine
+
+__all__ = [
+    "Monitor",
+    "Pretext",
+    "Pretrained",
+    "default_net",
+    "mlp",
+    "sgd",
+    "share_norms",
+]
+
+#: Looks at a network after an epoch and returns numbers for the history.
+Monitor = Callable[[nn.Module], Mapping[str, Any]]
+
+
+@dataclass
+class Pretrained:
+    """A backbone, the head it was trained with, and how it went.
+
+    Attributes
+    ----------
+    net : Backbone
+        Trained, in evaluation mode.
+    head : Module
+        Projection that the loss saw; features are better before it.
+    history : History
+        One record per epoch.
+    method : str
+        ``"SimCLR"`` or ``"MoCo"``.
+    """
+
+    net: Backbone
+    head: nn.Module
+    history: History
+    method: str
+
+    def save(self, path: str | os.PathLike[str], **facts: object) -> Path:
+        """Write the backbone as safetensors, with the method and other facts."""
+        facts = {"method": self.method, "epochs": len(self.history), **facts}
+        return save_backbone(self.net, path, facts)
+
+
+@dataclass
+class Pretext:
+    """A self-supervised task, ready to be trained.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    images : ImageSet
+        What it trains on.
+    step : callable
+        Loss of a batch; see :mod:`shoal.vision.loop`.
+    net : Backbone
+        The network wanted.
+    head : Module
+        Its projection.
+    others : dict of str to Module
+        What else the method keeps.
+    """
+
+    method: str
+    images: ImageSet
+    step: Step
+    net: Backbone
+    head: nn.Module
+    others: dict[str, nn.Module] = field(default_factory=dict)
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """All that a checkpoint keeps."""
+        return {"net": self.net, "head": self.head, **self.others}
+
+    def train(
+        self,
+        *,
+        epochs: int,
+        batch_size: int,
+        lr: float,
+        weight_decay: float,
+        warmup: float | None = None,
+        seed: int = 0,
+        monitor: Monitor | None = None,
+        monitor_every: int = 25,
+        **options: Any,
+    ) -> Pretrained:
+        """SGD with momentum and a cosine schedule; see :func:`shoal.vision.simclr`."""
+        warmup = min(epochs / 50, 10.0) if warmup is None else warmup
+        modules = self.modules
+        history = fit(
+            self.step,
+            modules,
+            sgd(modules.values(), lr, weight_decay, self.images.device),
+            cosine(epochs, warmup=warmup),
+            len(self.images),
+            batch_size=batch_size,
+            epochs=epochs,
+            seed=seed,
+            device=self.images.device,
+            on_epoch=_at_every(monitor_every, epochs, monitor, self.net),
+            prefetch=None if self.images.on_device else self.images.prefetch,
+            **options,
+        )
+        return Pretrained(self.net.eval(), self.head.eval(), history, self.method)
+
+
+def default_net(images: ImageSet) -> Backbone:
+    """ResNet-18 whose stem fits the size of the images."""
+    return resnet(18, stem="cifar" if max(images.size) <= 96 else "imagenet")
+
+
+def mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
+    """Two linear layers with a ReLU between."""
+    return nn.Sequential(
+        nn.Linear(n_in, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, n_out)
+    )
+
+
+def share_norms(net: Backbone, device: torch.device) -> Backbone:
+    """Batch norms over all processes; torch has them on CUDA only."""
+    if world_size() == 1 or device.type != "cuda":
+        return net
+    return cast(Backbone, nn.SyncBatchNorm.convert_sync_batchnorm(net))
+
+
+def sgd(
+    modules: Iterable[nn.Module], lr: float, weight_decay: float, device: torch.device
+) -> torch.optim.SGD:
+    """SGD with momentum 0.9; only matrices decay, not biases and norms."""
+    parameters = [p for m in modules for p in m.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD(groups, lr, momentum=0.9, fused=device.type == "cuda")
+
+
+def _at_every(
+    n: int, epochs: int, monitor: Monitor | None, net: nn.Module
+) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None:
+    """``on_epoch`` that looks at the network every n epochs and at the last one."""
+    if monitor is None:
+        return None
+
+    def look(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        due = record["epoch"] % n == 0 or record["epoch"] == epochs
+        return monitor(net) if due else None
+
+    return look
