@@ -8,23 +8,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.io.read import read
+    from shoal.io.assignments import assign, write_assignments
+    from shoal.io.batching import batches
+    from shoal.io.images import list_images, read_pixels
+    from shoal.io.models import load, read_manifest, save
+    from shoal.io.reading import read
+    from shoal.io.schema import Schema
     from shoal.io.table import Column, Message, Table
 
-__all__ = ["Column", "Message", "Table", "read"]
+__all__ = [
+    "Column",
+    "Message",
+    "Schema",
+    "Table",
+    "assign",
+    "batches",
+    "list_images",
+    "load",
+    "read",
+    "read_manifest",
+    "read_pixels",
+    "save",
+    "write_assignments",
+]
 
 _HOMES = {
     "Column": "shoal.io.table",
     "Message": "shoal.io.table",
+    "Schema": "shoal.io.schema",
     "Table": "shoal.io.table",
-    "read": "shoal.io.read",
+    "assign": "shoal.io.assignments",
+    "batches": "shoal.io.batching",
+    "list_images": "shoal.io.images",
+    "load": "shoal.io.models",
+    "read": "shoal.io.reading",
+    "read_manifest": "shoal.io.models",
+    "read_pixels": "shoal.io.images",
+    "save": "shoal.io.models",
+    "write_assignments": "shoal.io.assignments",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'shoal.io' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

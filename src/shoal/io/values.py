@@ -235,7 +235,7 @@ class Reader:
         cls: Any = getattr(import_module(CLASSES[name]), name)
         values = {key: self.decode(item) for key, item in state.items()}
         if dataclasses.is_dataclass(cls):
-            return cls(**values)
+            return cls(**values)  # type: ignore[operator]
         parameters = set(inspect.signature(cls).parameters)
         foreign = [key for key in values if not _may_hold(cls, key, parameters)]
         absent = sorted(parameters - set(values))

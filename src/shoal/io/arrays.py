@@ -1,0 +1,168 @@
+"""NPY, NPZ and Matrix Market files, and arrays in memory."""
+
+import gzip
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from shoal.exceptions import InputError
+from shoal.io.content import Content, is_sparse
+from shoal.io.options import Options
+
+__all__ = ["matrix_content", "map_npy", "read_mtx", "read_npy", "read_npz", "read_side"]
+
+Array = np.ndarray[Any, Any]
+
+# How an npz file that scipy wrote names its pieces.
+SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
+
+
+def read_npy(path: Path, options: Options) -> Content:
+    """A matrix; where its rows come from is said by ``domain_file``."""
+    return matrix_content(np.asarray(map_npy(path)), options)
+
+
+def map_npy(path: Path) -> Array:
+    """A numeric array on disk, mapped instead of read, checked for its shape."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise _unreadable(path, error) from error
+    if not isinstance(array, np.ndarray):  # a zip archive under another name
+        raise InputError("E143", f'"{path}" is not an npy file', "name it .npz")
+    return check_matrix(array)
+
+
+def read_npz(path: Path, options: Options) -> Content:
+    """A sparse matrix as scipy writes it, or named arrays: one matrix and columns.
+
+    Every one-dimensional array is a column that ``domain``, ``id`` or ``label`` can
+    name; the matrix is called X, or is the only array with two dimensions.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if SPARSE_KEYS <= set(archive.files):
+                return matrix_content(sparse.load_npz(path), options)
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error,
+            NotImplementedError) as error:  # fmt: skip
+        raise _unreadable(path, error) from error
+    wide = [name for name, array in arrays.items() if array.ndim > 1]
+    name = "X" if "X" in wide else (wide[0] if len(wide) == 1 else None)
+    if name is None:
+        raise InputError(
+            "E124",
+            f'"{path}" holds {len(wide)} arrays with two dimensions, none called X',
+            "call the matrix X and the domains by a name for --domain",
+        )
+    matrix = check_matrix(arrays.pop(name))
+    columns = {key: array for key, array in arrays.items() if array.ndim == 1}
+    for key, column in columns.items():
+        check_length(matrix.shape[0], len(column), key)
+    return matrix_content(matrix, options, pd.DataFrame(columns))
+
+
+def read_mtx(path: Path, options: Options) -> Content:
+    """A Matrix Market file, one row per line of ``domain_file``."""
+    from scipy.io import mmread
+
+    try:
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as file:
+            matrix = mmread(file)
+    except (ValueError, EOFError, OSError, OverflowError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+    return matrix_content(matrix, options)
+
+
+def matrix_content(
+    matrix: Any, options: Options, frame: pd.DataFrame | None = None
+) -> Content:
+    """Content of a matrix and the columns beside it."""
+    matrix = check_matrix(matrix)
+    if is_sparse(matrix):
+        matrix = sparse.csr_array(matrix)
+    n_rows = matrix.shape[0]
+    frame = pd.DataFrame(index=pd.RangeIndex(n_rows)) if frame is None else frame
+    if options.domain_file is not None:
+        frame = frame.assign(domain=read_side(Path(options.domain_file), n_rows))
+    elif options.domain is not None and not isinstance(options.domain, str):
+        given = pd.Series(list(options.domain), dtype=object)
+        check_length(n_rows, len(given), "domains")
+        frame = frame.assign(domain=given.infer_objects())
+    is_counts = options.counts or is_sparse(matrix)
+    return Content(
+        frame=frame, matrix=matrix, kind="counts" if is_counts else "embedding"
+    )
+
+
+def read_side(path: Path, n_rows: int) -> Any:
+    """Domains from a file of their own: npy, or one a line (a CSV with one column)."""
+    if not path.is_file():
+        raise InputError("E101", f'no file "{path}" (domain_file)', "check the path")
+    if path.suffix == ".npy":
+        try:
+            values = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise _unreadable(path, error) from error
+        values = np.ravel(values)
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "E105", f'"{path}" is not UTF-8', "save it as UTF-8"
+            ) from error
+        lines = [line.strip().strip('"') for line in lines]
+        if len(lines) == n_rows + 1:  # the first line names the column
+            lines = lines[1:]
+        values = np.array(lines, dtype=object)
+    check_length(n_rows, len(values), "domains")
+    return values
+
+
+def check_length(n_rows: int, n_values: int, name: str) -> None:
+    """Raise E123 unless there is one value per row."""
+    if n_rows != n_values:
+        raise InputError(
+            "E123",
+            f"X has {n_rows:,} rows, {name} {n_values:,}",
+            "pass both from the same table",
+        )
+
+
+def check_matrix(matrix: Any) -> Any:
+    """Rows by features, of numbers, or an error that says what else it is."""
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(
+            "E125",
+            f"an array of {matrix.dtype} is not an array of numbers",
+            "save it as a numeric array or a parquet table",
+        )
+    if matrix.ndim != 2:
+        pictures = " (for pictures, a folder root/<domain>/...)"
+        raise InputError(
+            "E124",
+            f"expected rows x features, got {matrix.shape}",
+            "reshape it to two dimensions, or embed it first"
+            + pictures * (matrix.ndim == 4),
+        )
+    return matrix
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    if "allow_pickle" in str(error) or "Object arrays" in str(error):
+        return InputError(
+            "E125",
+            f'"{path}" needs pickle, which shoal never loads',
+            "save as a numeric array or parquet",
+        )
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return InputError(
+        "E143", f'"{path}" cannot be read: {reason}', "check or replace the file"
+    )

@@ -1,0 +1,236 @@
+"""Read the rows of a file in batches, by a schema that fit has learned.
+
+Memory is bounded by the batch: CSV, TSV, Parquet, Feather, NPY and H5AD files are never
+read whole (a Matrix Market file, an NPZ archive and columns-first sparse layers are).
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError, ModelFileError
+from shoal.io import columnar, delimited
+from shoal.io.anndata import H5adRows, opened
+from shoal.io.arrays import map_npy, read_side
+from shoal.io.cells import row_number
+from shoal.io.content import Content
+from shoal.io.options import MISSING, Options
+from shoal.io.schema import Schema
+from shoal.io.sources import file_names, find_file, is_path, open_content, recognise
+from shoal.io.table import Column, Message, Table
+
+__all__ = ["BATCH_ROWS", "batches"]
+
+BATCH_ROWS = 65_536
+
+
+def batches(
+    data: Any,
+    schema: Any,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    domain_file: Any = None,
+    format: str | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    na: Iterable[str] = (),
+) -> Iterator[Table]:
+    """Tables of at most ``batch_rows`` rows each, in the order of the source.
+
+    Parameters
+    ----------
+    data : path, list of paths, "-", or a table
+        As in :func:`shoal.io.read`.
+    schema : Schema or dict
+        Of the model; a dict is what ``model.schema_`` holds.
+    batch_rows : int, default=65536
+    domain_file, format, sep, encoding, na
+        As in :func:`shoal.io.read`.
+
+    Yields
+    ------
+    Table
+        ``domains`` is None where the source lacks the domain column; ``ids`` are row
+        numbers from 1 where it lacks the id column.
+    """
+    if not isinstance(schema, Schema):
+        schema = Schema.from_dict(schema)
+    tokens = tuple(na)
+    schema = replace(schema, missing=(*schema.missing, *tokens))
+    options = Options(
+        domain=None if schema.domain is None else schema.domain.column,
+        id=schema.id,
+        label=schema.label,
+        text=schema.text,
+        counts=schema.kind == "counts",
+        layer=schema.layer,
+        use_rep=schema.use_rep,
+        domain_file=domain_file,
+        format=format,
+        sep=sep,
+        encoding=encoding,
+        na=[token for token in schema.missing if token not in MISSING],
+        require_domain=False,
+    )
+    several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
+    paths = list(data) if several else [data]
+    names = file_names(paths) if all(map(is_path, paths)) else [None]
+    start = 0
+    for path, name in zip(paths, names, strict=True):
+        for content in _contents(path, options, schema, batch_rows):
+            yield _table(content, schema, name, start)
+            start += content.n_rows
+
+
+def _table(
+    content: Content, schema: Schema, file_name: str | None, start: int
+) -> Table:
+    """One batch; ``start`` is the number of rows before it."""
+    frame, matrix = content.frame, content.matrix
+    messages: list[Message] = []
+    X = schema.encode(frame if matrix is None else matrix, messages)
+    ids: Any = np.arange(start + 1, start + 1 + X.shape[0])
+    if schema.id is not None and schema.id in frame.columns:
+        ids = frame[schema.id].to_numpy()
+    elif content.ids is not None:
+        ids = np.asarray(content.ids)
+    known = schema.label is not None and schema.label in frame.columns
+    return Table(
+        X=X,
+        domains=_domains(content, schema, file_name),
+        ids=ids,
+        labels=frame[schema.label].to_numpy() if known else None,
+        feature_names=schema.feature_names,
+        schema=schema,
+        columns=[Column(name, "feature", "as in fit") for name in schema.needed],
+        kind=schema.kind,
+        source={"rows": int(X.shape[0])},
+        messages=messages,
+        frame=frame[schema.needed] if matrix is None else None,
+    )
+
+
+def _domains(content: Content, schema: Schema, file_name: str | None) -> Any:
+    rule = schema.domain
+    if rule is None:
+        return None
+    if rule.column is None:  # in fit, each file was a domain
+        if file_name is None:
+            return None
+        return np.full(content.n_rows, file_name, dtype=object)
+    if rule.column not in content.frame.columns:
+        return None
+    series = content.frame[rule.column]
+    domains, empty = rule.apply(series, schema.missing)
+    if empty.any():
+        raise InputError(
+            "E110",
+            f"{int(empty.sum()):,} rows have no domain (first: row "
+            f'{row_number(series, empty)} of "{rule.column}")',
+            "fill them in, or --pooled to do without domains",
+        )
+    return domains
+
+
+def _contents(
+    data: Any, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    """Pieces of a source; only formats that must be are read whole."""
+    if is_path(data) and str(data) != "-":
+        path = find_file(data)
+        if not path.is_dir():
+            format = recognise(path, options.format)
+            if format in ("csv", "tsv", "parquet", "feather"):
+                yield from _frames(path, format, options, schema, batch_rows)
+                return
+            if format == "npy":
+                yield from _mapped(path, options, batch_rows)
+                return
+            if format == "h5ad":
+                yield from _annotated(path, options, batch_rows)
+                return
+    elif is_path(data):
+        with tempfile.TemporaryDirectory() as folder:  # memory is what must not grow
+            spooled = Path(folder, "standard-input.csv")
+            with spooled.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            format = options.format or "csv"
+            yield from _frames(spooled, format, options, schema, batch_rows)
+        return
+    yield from _cut(open_content(data, options), batch_rows)
+
+
+def _frames(
+    path: Path, format: str, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    told = replace(options, format=format)
+    if format in ("csv", "tsv"):
+        known = delimited.read_header(path, told)
+    else:
+        known = columnar.columns_of(path, format)
+    wanted = {*schema.needed, schema.id, schema.label, options.domain}
+    columns = [name for name in known if name in wanted]
+    schema.require(columns)
+    if format in ("csv", "tsv"):
+        numbers = {one.name for one in schema.features if one.kind != "category"}
+        frames = delimited.read_chunks(
+            path,
+            told,
+            batch_rows=batch_rows,
+            columns=columns,
+            as_text=set(columns) - numbers,
+        )
+    else:
+        frames = columnar.read_chunks(
+            path, format, batch_rows=batch_rows, columns=columns
+        )
+    for frame in frames:
+        yield Content(frame=frame)
+
+
+def _mapped(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
+    matrix = map_npy(path)
+    domains = None
+    if options.domain_file is not None:
+        domains = read_side(Path(options.domain_file), matrix.shape[0])
+    for first in range(0, matrix.shape[0], batch_rows):
+        rows = np.array(matrix[first : first + batch_rows])
+        frame = pd.DataFrame(index=pd.RangeIndex(first, first + len(rows)))
+        if domains is not None:
+            frame["domain"] = domains[first : first + len(rows)]
+        yield Content(frame=frame, matrix=rows)
+
+
+def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
+    with opened(path) as file:
+        rows = H5adRows(file, options)
+        for first in range(0, rows.n_rows, batch_rows):
+            stop = min(first + batch_rows, rows.n_rows)
+            obs = rows.obs.iloc[first:stop]
+            yield Content(
+                frame=obs.set_axis(pd.RangeIndex(first, stop)),
+                matrix=rows.take(first, stop),
+                ids=obs.index.to_numpy(),
+            )
+
+
+def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
+    """Batches of what is in memory already."""
+    if content.kind == "images":
+        raise ModelFileError(
+            "E133", "this model takes numbers, not images", "embed the images first"
+        )
+    for first in range(0, content.n_rows, batch_rows):
+        rows = slice(first, first + batch_rows)
+        yield Content(
+            frame=content.frame.iloc[rows],
+            matrix=None if content.matrix is None else content.matrix[rows],
+            ids=None if content.ids is None else np.asarray(content.ids)[rows],
+        )

@@ -1,0 +1,140 @@
+"""Cells of one column as numbers or as words, with one notion of "missing".
+
+Rows in messages are counted from 1, the header left out, as the source has them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+
+__all__ = [
+    "check_flat",
+    "comma_decimals",
+    "is_number",
+    "is_text",
+    "looks_like_dates",
+    "numbers",
+    "row_number",
+    "words",
+]
+
+Array = np.ndarray[Any, Any]
+
+ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
+COMMA_DECIMAL = r"[-+]?\d+,\d+"
+# So many cells are looked at to recognise dates and decimal commas.
+LOOK_ROWS = 200
+
+
+def is_number(series: pd.Series) -> bool:
+    """Whether the column is stored as numbers or as true and false."""
+    return bool(pd.api.types.is_numeric_dtype(series.dtype)) and not (
+        pd.api.types.is_complex_dtype(series.dtype)
+    )
+
+
+def is_text(series: pd.Series) -> bool:
+    """Whether the column is stored as words, categories or Python objects."""
+    kinds = (pd.api.types.is_object_dtype, pd.api.types.is_string_dtype)
+    return isinstance(series.dtype, pd.CategoricalDtype) or any(
+        kind(series.dtype) for kind in kinds
+    )
+
+
+def numbers(
+    series: pd.Series, missing: Sequence[str] = (), dtype: Any = np.float64
+) -> tuple[Array, Array]:
+    """Cells as numbers, NaN where there is none, and a mask of those that are neither.
+
+    >>> values, wrong = numbers(pd.Series(["1", "NA", "n/a"]), ["NA"])
+    >>> values, wrong
+    (array([ 1., nan, nan]), array([False, False,  True]))
+    """
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        seconds = series.astype("int64").to_numpy() / 1e9
+        return np.where(series.isna(), np.nan, seconds), np.zeros(len(series), bool)
+    if is_number(series):
+        values = series.to_numpy(dtype=dtype, na_value=np.nan)
+        wrong = np.zeros(len(values), dtype=bool)
+    else:
+        empty = _empty(series, missing)
+        parsed = pd.to_numeric(series.astype(object).where(~empty), errors="coerce")
+        values = parsed.to_numpy(dtype=dtype, na_value=np.nan)
+        wrong = np.isnan(values) & ~empty
+    sentinels = [float(token) for token in missing if _parses(token)]
+    if sentinels:
+        values = np.where(np.isin(values, sentinels), np.nan, values)
+    return values, wrong
+
+
+def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
+    """Cells as text, None where there is no value.
+
+    Whole numbers stored as floats, which is what missing values make of them, lose
+    their ".0".
+
+    >>> words(pd.Series(["a", "NA", None]), ["NA"]).tolist()
+    ['a', None, None]
+    """
+    empty = _empty(series, missing)
+    if pd.api.types.is_float_dtype(series.dtype):
+        known = series[~empty]
+        if (known % 1 == 0).all():
+            series = series.astype("Int64")
+    values = series.astype(object).where(~empty, None).to_numpy(dtype=object)
+    text = [value if value is None else str(value) for value in values]
+    return np.array(text, dtype=object)
+
+
+def check_flat(name: str, series: pd.Series) -> None:
+    """Raise E144 for a column whose cells are lists or tables of their own."""
+    if not pd.api.types.is_object_dtype(series.dtype):
+        return
+    first = next((value for value in series if value is not None), None)
+    if isinstance(first, (list, tuple, dict, set, np.ndarray)):
+        raise InputError(
+            "E144",
+            f'column "{name}" holds a {type(first).__name__} in each cell',
+            f"write one column per number (or an npy file), or --drop {name}",
+        )
+
+
+def row_number(series: pd.Series, mask: Array) -> int:
+    """The first marked row, as people count."""
+    return int(series.index[int(np.argmax(mask))]) + 1
+
+
+def looks_like_dates(text: Array) -> bool:
+    """Whether all of the first cells read like 2024-05-31."""
+    return _all_match(ISO_DATE, text)
+
+
+def comma_decimals(text: Array) -> bool:
+    """Whether all of the first cells read like 3,5."""
+    return _all_match(COMMA_DECIMAL, text)
+
+
+def _all_match(pattern: str, text: Array) -> bool:
+    look = text[:LOOK_ROWS]
+    return len(look) > 0 and all(re.fullmatch(pattern, cell) for cell in look)
+
+
+def _empty(series: pd.Series, missing: Sequence[str]) -> Array:
+    """Cells without a value: None, NaN, and the words that mean it."""
+    empty = series.isna().to_numpy()
+    if is_text(series) and missing:
+        empty = empty | series.isin(list(missing)).to_numpy()
+    return np.asarray(empty)
+
+
+def _parses(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return token not in ("nan", "NaN")

@@ -1,0 +1,244 @@
+"""CSV and TSV files: what can be wrong with them is said before pandas says it."""
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io.names import join
+from shoal.io.options import Options
+
+__all__ = ["read_chunks", "read_delimited", "read_header"]
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# Enough for any header, and for a look at the first row.
+HEAD_BYTES = 1 << 20
+
+#: A path, or the bytes of standard input.
+File = Path | io.BytesIO
+
+
+def read_delimited(
+    file: File, options: Options, *, columns: list[str] | None = None
+) -> pd.DataFrame:
+    """A whole CSV or TSV file; ``columns`` limits what is kept."""
+    return next(read_chunks(file, options, columns=columns, batch_rows=None))
+
+
+def read_chunks(
+    file: File,
+    options: Options,
+    *,
+    batch_rows: int | None,
+    columns: list[str] | None = None,
+    as_text: set[str] | None = None,
+) -> Iterator[pd.DataFrame]:
+    """Frames of at most ``batch_rows`` rows (None: one frame), indices running on.
+
+    Parameters
+    ----------
+    file : path or BytesIO
+    options : Options
+    batch_rows : int or None
+    columns : list of str, default=None
+        The only ones to keep; None for all.
+    as_text : set of str, default=None
+        Columns whose cells stay text; None for those that the options name.
+    """
+    header = read_header(file, options)
+    as_text = options.text_columns if as_text is None else as_text
+    n_rows = 0
+    with _opened(file) as handle:
+        with _plain_errors(file, options):
+            reader = pd.read_csv(
+                handle,
+                sep=_separator(file, options),
+                encoding=options.encoding,
+                header=0,
+                names=header,
+                index_col=False,
+                usecols=columns,
+                dtype={name: str for name in header if name in as_text},
+                na_values=list(options.missing),
+                keep_default_na=False,
+                low_memory=False,
+                chunksize=batch_rows,
+            )
+        frames: Iterator[Any] = iter(reader if batch_rows else [reader])
+        while True:
+            with _plain_errors(file, options):
+                frame = next(frames, None)
+            if frame is None:
+                break
+            if not n_rows and frame.empty:
+                raise _no_rows(file)
+            n_rows += len(frame)
+            yield frame
+    if not n_rows:
+        raise _no_rows(file)
+
+
+def read_header(file: File, options: Options) -> list[str]:
+    """Column names, checked: some, no two alike, and not the first row of numbers."""
+    separator = _separator(file, options)
+    with _plain_errors(file, options), _opened(file) as handle:
+        head = handle.read(HEAD_BYTES)
+        # Cut off inside a character, a head must not look broken: not "final".
+        text = codecs.getincrementaldecoder(options.encoding)().decode(head)
+        text = text.removeprefix("\ufeff")
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        header = next((row for row in rows if row), [])
+    if not header or not text.strip():
+        raise InputError(
+            "E103", f'"{name_of(file)}" is empty', "check the export that made it"
+        )
+    _check_separator(header, separator)
+    return _check_names(file, header)
+
+
+def _no_rows(file: File) -> InputError:
+    return InputError(
+        "E103",
+        f'"{name_of(file)}" has a header but no rows',
+        "check the export or filter that made it",
+    )
+
+
+def name_of(file: File) -> str:
+    """What to call the file in a message."""
+    return str(file) if isinstance(file, Path) else "standard input"
+
+
+def _separator(file: File, options: Options) -> str:
+    if options.sep is not None:
+        separator = options.sep.replace("\\t", "\t")
+        if len(separator) != 1:
+            raise InputError(
+                "E145", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
+            )
+        return separator
+    tabs = options.format == "tsv" or (
+        options.format is None and ".tsv" in Path(name_of(file)).suffixes
+    )
+    return "\t" if tabs else ","
+
+
+def _check_separator(header: list[str], separator: str) -> None:
+    if len(header) > 1:
+        return
+    found = {other: header[0].count(other) for other in SEPARATORS}
+    likely = max(found, key=found.__getitem__)
+    if likely != separator and found[likely]:
+        shown = "\\t" if likely == "\t" else likely
+        raise InputError(
+            "E104",
+            f"only 1 column found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
+            f"add --sep '{shown}' (sep in Python)",
+        )
+
+
+def _check_names(file: File, header: list[str]) -> list[str]:
+    # R and pandas write row numbers under no name at all.
+    names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(header)]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            "E141",
+            f'"{name_of(file)}" has several columns called {join(repeated)}',
+            "rename or remove the copies",
+        )
+    if all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", name) for name in names):
+        raise InputError(
+            "E146",
+            f'the first line of "{name_of(file)}" holds numbers, not column names',
+            "add a header line that names the columns",
+        )
+    return names
+
+
+@contextlib.contextmanager
+def _opened(file: File) -> Iterator[BinaryIO]:
+    if isinstance(file, io.BytesIO):
+        file.seek(0)
+        yield file
+        return
+    opener: Any = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "rb") as handle:
+        yield handle
+
+
+@contextlib.contextmanager
+def _plain_errors(file: File, options: Options) -> Iterator[None]:
+    """Errors of decoding and parsing, as coded ones that say where."""
+    name = name_of(file)
+    try:
+        with warnings.catch_warnings():
+            # The one warning is about rows longer than the header, cut short.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield
+    except UnicodeError as error:
+        raise _undecodable(file, options) from error
+    except LookupError as error:
+        raise InputError(
+            "E105",
+            f"there is no encoding {options.encoding!r}",
+            "use utf-8, latin-1 or utf-16",
+        ) from error
+    except (pd.errors.ParserWarning, pd.errors.ParserError, csv.Error) as error:
+        raise _unparsable(file, options, str(error)) from error
+    except (EOFError, OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            "E143", f'"{name}" cannot be read: {reason}', "check or replace the file"
+        ) from error
+
+
+def _undecodable(file: File, options: Options) -> InputError:
+    hint = "add --encoding latin-1, or save the file as UTF-8"
+    with _opened(file) as handle:
+        if handle.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            hint = "add --encoding utf-16"
+        handle.seek(0)
+        for number, line in enumerate(handle, start=1):
+            try:
+                line.decode(options.encoding)
+            except UnicodeError as error:
+                where = error.start if isinstance(error, UnicodeDecodeError) else 0
+                text = f"byte 0x{line[where]:02X} at line {number} is not "
+                return InputError("E105", text + _encoding_name(options), hint)
+    text = f'"{name_of(file)}" is not {_encoding_name(options)}'
+    return InputError("E105", text, hint)
+
+
+def _encoding_name(options: Options) -> str:
+    return "UTF-8" if options.encoding == "utf-8" else options.encoding
+
+
+def _unparsable(file: File, options: Options, reason: str) -> InputError:
+    """Name the first line whose number of cells differs from the header's."""
+    separator = _separator(file, options)
+    hint = "check the line for a separator or a quote too many"
+    with _opened(file) as handle:
+        text = io.TextIOWrapper(handle, options.encoding, newline="")
+        rows = csv.reader(text, delimiter=separator)
+        with contextlib.suppress(csv.Error):
+            expected = 0
+            for row in rows:
+                expected = expected or len(row)
+                if len(row) > expected:
+                    text_ = f"line {rows.line_num} has {len(row)} cells, the header "
+                    text_ += f"{expected}"
+                    text.detach()
+                    return InputError("E142", text_, hint)
+        text.detach()
+    return InputError("E142", f'"{name_of(file)}" cannot be split: {reason}', hint)

@@ -1,0 +1,70 @@
+"""What the reader was told, in one object that every step can be handed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.exceptions import InputError
+
+__all__ = ["IMPUTATIONS", "MISSING", "Options"]
+
+#: Cells of a text file, and text in any table, that mean "no value".
+MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "<NA>")
+
+IMPUTATIONS = ("median", "mean", "drop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Arguments of :func:`shoal.io.read`, which describes them."""
+
+    domain: Any = None
+    domain_file: Any = None
+    id: str | None = None
+    label: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    text: str | None = None
+    counts: bool = False
+    layer: str | None = None
+    use_rep: str | None = None
+    format: str | None = None
+    sep: str | None = None
+    encoding: str = "utf-8"
+    na: Sequence[str] = ()
+    impute: str | None = None
+    sample: int | None = None
+    seed: int = 0
+    domain_bins: int | None = None
+    drop_missing_domain: bool = False
+    merge_small: str | None = None
+    require_domain: bool = True
+    domain_from: str | None = None
+    skip_bad: bool = False
+
+    def __post_init__(self) -> None:
+        if self.impute is not None and self.impute not in IMPUTATIONS:
+            raise InputError(
+                "E145",
+                f"impute={self.impute!r} is not a way to fill missing values",
+                f"use one of {', '.join(IMPUTATIONS)}",
+            )
+        for name in ("sample", "domain_bins"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 2):
+                raise InputError(
+                    "E145",
+                    f"{name}={value!r} is not a whole number from 2",
+                    f"leave {name} out, or raise it",
+                )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Every cell that means "no value"."""
+        return (*MISSING, *self.na)
+
+    @property
+    def text_columns(self) -> set[str]:
+        """Columns whose cells are names or words, whatever they look like."""
+        named = (self.domain, self.id, self.label, self.text)
+        return {name for name in named if isinstance(name, str)}

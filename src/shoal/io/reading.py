@@ -1,0 +1,402 @@
+"""Read data of any kind into a :class:`~shoal.io.table.Table`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io.arrays import check_length
+from shoal.io.cells import numbers, words
+from shoal.io.columns import Feature, plan_columns
+from shoal.io.content import Content, is_sparse
+from shoal.io.domains import DomainRule, ask_for_domain, learn_domains
+from shoal.io.images import list_images
+from shoal.io.names import join, require_columns
+from shoal.io.options import Options
+from shoal.io.schema import Schema
+from shoal.io.sources import open_content
+from shoal.io.table import Column, Message, Table
+from shoal.io.text import learn_vocabulary
+
+__all__ = ["read"]
+
+Array = np.ndarray[Any, Any]
+
+# An embedding with more identical rows than this share says nothing.
+IDENTICAL = 0.5
+
+
+def read(
+    data: Any,
+    *,
+    domain: Any = None,
+    domain_file: Any = None,
+    id: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    text: str | None = None,
+    counts: bool = False,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    format: str | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    na: Sequence[str] = (),
+    impute: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    domain_bins: int | None = None,
+    drop_missing_domain: bool = False,
+    merge_small: str | None = None,
+    require_domain: bool = True,
+    domain_from: str | None = None,
+    skip_bad: bool = False,
+) -> Table:
+    """Read a table, and say how every column was understood.
+
+    Parameters
+    ----------
+    data : path, list of paths, "-", or a table
+        A file (csv, tsv, also .gz; parquet; feather or arrow; npy; npz; h5ad; mtx), a
+        folder ``root/<domain>/...`` of images or of .txt files, several files (one
+        domain each, named after the file), ``"-"`` for CSV on standard input, or a
+        pandas, polars or pyarrow table, AnnData object, array or sparse matrix.
+    domain : str or array-like, default=None
+        Column that says where a row comes from; for arrays also its values.
+    domain_file : path, default=None
+        Domains in a file of their own, one a line or npy, for npy, npz and mtx.
+    id, label : str, default=None
+        Columns that name the rows, and that hold true classes (only for scoring).
+    features : list of str, default=None
+        Use these columns and no others, also if a rule would set them aside.
+    drop : list of str, default=()
+        Columns to leave out.
+    text : str, default=None
+        Column whose words are counted (see :mod:`shoal.io.text`).
+    counts : bool, default=False
+        The columns are counts of words: whole numbers from 0.
+    layer, use_rep : str, default=None
+        Matrix of an AnnData file, instead of X.
+    format, sep, encoding : str
+        Where the file's name or content does not tell.
+    na : sequence of str, default=()
+        Further cells that mean "no value".
+    impute : {None, "median", "mean", "drop"}, default=None
+        What becomes of missing values: an error; the median or mean of a number and
+        the most frequent value of a category; or the row is left out.
+    sample : int, default=None
+        Draw so many rows at random, in bounded memory.
+    seed : int, default=0
+        For ``sample``.
+    domain_bins : int, default=None
+        Cut a number into so many domains of about equal size.
+    drop_missing_domain : bool, default=False
+        Leave out rows without a domain.
+    merge_small : str, default=None
+        Domains with fewer than 30 rows become one of this name.
+    require_domain : bool, default=True
+        Whether rows without any domain are an error (E106).
+    domain_from : str, default=None
+        For images: regular expression whose first group is the domain.
+    skip_bad : bool, default=False
+        For images: go on also when more than 1 % cannot be read.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        With a code, the column and the first row concerned, and the fix.
+
+    Notes
+    -----
+    *Missing values* are empty cells, ``NA``, ``NaN``, ``nan``, ``null``, ``NULL``,
+    ``<NA>`` and ``na``, in every column. They are an error unless ``impute`` says what
+    to do; at predict, the values learned in fit are used. Infinite values are always an
+    error.
+
+    *Categories* are text columns with at most 50 distinct values (1,000 if asked for by
+    ``features``), each of which becomes a column of zeros and ones. *Dates*, columns
+    that differ in every row, text with more values and constant columns are set aside
+    and listed in ``columns``; running text and columns that look like the answer are
+    errors.
+
+    Rows are counted from 1 in messages, the header left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"site": ["a", "b"] * 40, "size": range(3, 163, 2)})
+    >>> table = read(frame, domain="site")
+    >>> table.X.shape, table.feature_names, table.domains[:2].tolist()
+    ((80, 1), ['size'], ['a', 'b'])
+    """
+    given = {name: value for name, value in locals().items() if name != "data"}
+    options = Options(**given)
+    content = open_content(data, options)
+    if content.kind == "images":
+        return _read_images(Path(data), options)
+    return _Reading(content, options).table()
+
+
+class _Reading:
+    """The steps from content to table; rows may go at each of them."""
+
+    def __init__(self, content: Content, options: Options) -> None:
+        if content.kind == "text":  # a folder: its columns have one meaning only
+            options = replace(options, domain="domain", id="path", text="text")
+        elif content.by_file is not None:
+            options = replace(options, domain=content.by_file)
+        elif options.domain is not None and not isinstance(options.domain, str):
+            content = _with_domains(content, options)
+            options = replace(options, domain="domain")
+        elif options.domain_file is not None:
+            options = replace(options, domain="domain")
+        self.content, self.options = content, options
+        self.frame, self.matrix, self.ids = content.frame, content.matrix, content.ids
+        self.messages: list[Message] = []
+        self.kind = "counts" if options.counts else content.kind
+        if self.kind == "table" and options.text is not None:
+            self.kind = "text"
+
+    def table(self) -> Table:
+        """Take the steps."""
+        self._check_names()
+        self._sample()
+        domains, rule = self._domains()
+        columns, features = self._columns()
+        schema = self._schema(features, rule)
+        if self.options.impute == "drop" and self.matrix is None:
+            domains = self._drop_incomplete(schema, domains)
+        X = schema.encode(self._rows(), self.messages)
+        if self.matrix is not None:
+            _check_varied(X, self.kind)
+        shown = self.frame[schema.needed] if self.matrix is None else None
+        return Table(
+            X=X,
+            domains=domains,
+            ids=self._column(self.options.id, self.ids),
+            labels=self._column(self.options.label, None),
+            feature_names=self._feature_names(schema),
+            schema=schema,
+            columns=columns,
+            kind=self.kind,
+            source=self.content.source,
+            messages=self.messages,
+            frame=shown,
+        )
+
+    # ---- the steps ----------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        known = [str(name) for name in self.frame.columns]
+        for option in ("domain", "id", "label", "text"):
+            name = getattr(self.options, option)
+            if name is not None and self.content.annotated and name not in known:
+                hint = f"available: {join(known) or 'none'}"
+                raise InputError("E131", f'no "{name}" in obs', hint)
+            require_columns([] if name is None else [name], known, option)
+        if self.options.domain is None and self.options.require_domain:
+            raise ask_for_domain(self.frame, matrix=self.matrix is not None)
+
+    def _sample(self) -> None:
+        """Draw rows of what could not be drawn while it was read."""
+        n_rows, wanted = self.content.n_rows, self.options.sample
+        if wanted is not None and n_rows > wanted:
+            rng = np.random.default_rng(self.options.seed)
+            mask = np.zeros(n_rows, dtype=bool)
+            mask[rng.choice(n_rows, wanted, replace=False)] = True
+            self._keep(mask)
+
+    def _domains(self) -> tuple[Array | None, DomainRule | None]:
+        if self.options.domain is None:
+            return None, None
+        series = self.frame[self.options.domain]
+        counts = self.kind == "counts"
+        domains, keep, rule, messages = learn_domains(
+            series, self.options, counts=counts
+        )
+        self.messages += messages
+        self._keep(keep)
+        if self.content.by_file is not None:
+            rule = replace(rule, column=None)
+        return domains, rule
+
+    def _columns(self) -> tuple[list[Column], list[Feature]]:
+        options = self.options
+        given = {options.domain: "domain", options.id: "id", options.label: "label"}
+        roles = {name: role for name, role in given.items() if name is not None}
+        known = [str(name) for name in self.frame.columns]
+        if self.matrix is None and options.text is None:
+            plan = plan_columns(self.frame, options, roles)
+            self.messages += plan.messages
+            return plan.columns, plan.features
+        aside = "beside the matrix" if self.matrix is not None else "beside the text"
+        columns = [
+            Column(name, roles.get(name, "set aside"), aside)
+            if name != options.text
+            else Column(name, "feature", "words are counted")
+            for name in known
+        ]
+        return columns, []
+
+    def _schema(self, features: list[Feature], rule: DomainRule | None) -> Schema:
+        options = self.options
+        shared: dict[str, Any] = {
+            "kind": self.kind,
+            "domain": rule,
+            "id": options.id,
+            "label": options.label,
+            "missing": options.missing,
+        }
+        if self.matrix is not None:
+            return Schema(
+                **shared,
+                n_columns=int(self.matrix.shape[1]),
+                layer=options.layer,
+                use_rep=options.use_rep,
+                dtype="float32" if self.matrix.dtype == np.float32 else "float64",
+            )
+        if options.text is not None:
+            return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
+        filled = [self._with_fill(feature) for feature in features]
+        single = all(self.frame[one.name].dtype == np.float32 for one in features)
+        dtype = "float32" if single else "float64"
+        return Schema(**shared, features=tuple(filled), dtype=dtype)
+
+    def _vocabulary(self) -> tuple[str, ...]:
+        column = self.frame[self.options.text]
+        cells = [cell or "" for cell in words(column, ("",))]
+        vocabulary = learn_vocabulary(cells)
+        if len(vocabulary) < 2:
+            raise InputError(
+                "E114",
+                f'"{self.options.text}" has {len(vocabulary)} words that occur in two '
+                "rows and not in most rows",
+                "choose another text column, or more rows",
+            )
+        return vocabulary
+
+    def _with_fill(self, feature: Feature) -> Feature:
+        """What to put where a value is missing, learned from the rows here."""
+        if self.options.impute not in ("median", "mean"):
+            return feature
+        series = self.frame[feature.name]
+        if feature.kind == "category":
+            cells = pd.Series(words(series, self.options.missing)).dropna()
+            return replace(feature, fill=str(cells.mode().iloc[0]))
+        values, _ = numbers(series, self.options.missing)
+        finite = values[np.isfinite(values)]
+        middle = np.median if self.options.impute == "median" else np.mean
+        return replace(feature, fill=float(middle(finite)))
+
+    def _drop_incomplete(self, schema: Schema, domains: Array | None) -> Array | None:
+        missing = np.zeros(len(self.frame), dtype=bool)
+        for name in schema.needed:
+            cells = self.frame[name]
+            missing |= cells.isna().to_numpy()
+            if not pd.api.types.is_numeric_dtype(cells.dtype):
+                missing |= cells.isin(list(self.options.missing)).to_numpy()
+        if missing.all():
+            raise InputError(
+                "E115", "every row has a missing value", "--impute median, or --drop"
+            )
+        if missing.any():
+            text = f"{int(missing.sum()):,} rows with missing values were left out"
+            self.messages.append(Message("W144", text, "--impute median keeps them"))
+            self._keep(~missing)
+        return None if domains is None else domains[~missing]
+
+    # ---- small helpers ------------------------------------------------------------
+
+    def _keep(self, mask: Array) -> None:
+        if mask.all():
+            return
+        self.frame = self.frame[mask]
+        self.matrix = None if self.matrix is None else self.matrix[mask]
+        self.ids = None if self.ids is None else np.asarray(self.ids)[mask]
+
+    def _rows(self) -> Any:
+        return self.frame if self.matrix is None else self.matrix
+
+    def _column(self, name: str | None, default: Any) -> Any:
+        return default if name is None else self.frame[name].to_numpy()
+
+    def _feature_names(self, schema: Schema) -> list[str]:
+        if self.matrix is None:
+            return schema.feature_names
+        named = self.content.matrix_names
+        return named or [f"x{index}" for index in range(self.matrix.shape[1])]
+
+
+def _with_domains(content: Content, options: Options) -> Content:
+    """Content with domains that were passed as values instead of as a column's name."""
+    if "domain" in content.frame.columns:
+        return content
+    values = pd.Series(list(options.domain), dtype=object).infer_objects()
+    check_length(content.n_rows, len(values), "domains")
+    values.index = content.frame.index
+    return replace(content, frame=content.frame.assign(domain=values))
+
+
+def _check_varied(X: Any, kind: str) -> None:
+    """E126 for an embedding in which most rows are the same."""
+    if kind != "embedding" or is_sparse(X):
+        return
+    rows = np.ascontiguousarray(X)
+    bits = rows.view(np.uint64 if rows.dtype.itemsize == 8 else np.uint32)
+    odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        # Equal rows have equal sums, in exact arithmetic modulo 2^64.
+        sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
+    share = np.unique(sums, return_counts=True)[1].max() / len(sums)
+    if share > IDENTICAL and len(sums) > 2:
+        raise InputError(
+            "E126",
+            f"{share:.0%} of vectors are identical",
+            "check the encoder step; blank images?",
+        )
+
+
+def _read_images(root: Path, options: Options) -> Table:
+    """The list of a folder's images; pixels are for an encoder to read."""
+    images = list_images(
+        root, domain_from=options.domain_from, skip_bad=options.skip_bad
+    )
+    frame = pd.DataFrame(
+        {
+            "path": images.names,
+            "width": images.sizes[:, 0],
+            "height": images.sizes[:, 1],
+            "format": images.formats,
+            "domain": images.domains,
+        }
+    )
+    domains, _, rule, messages = learn_domains(frame["domain"], options)
+    source = {
+        "path": str(root),
+        "fingerprint": images.fingerprint,
+        "rows": len(frame),
+        "bytes": sum(path.stat().st_size for path in images.paths),
+        "skipped": images.skipped,
+    }
+    return Table(
+        X=None,
+        domains=domains,
+        ids=np.array(images.names, dtype=object),
+        labels=None,
+        feature_names=[],
+        schema=Schema(kind="images", domain=rule),
+        columns=[Column("domain", "domain", "name of the folder")],
+        kind="images",
+        source=source,
+        messages=images.messages + messages,
+        frame=frame,
+    )

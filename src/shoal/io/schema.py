@@ -1,0 +1,350 @@
+"""How columns became X, so that predict can do it again.
+
+A schema is learned once, travels inside the model as JSON, and is the only way from a
+table to the numbers of a model. It refuses what it cannot do: a column that is absent
+(E133), a missing value without a stated filling (E115), text in a column of numbers
+(E119). A category that fit has not seen gives zeros in all of its columns, with a
+warning (W143).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError, ModelFileError
+from shoal.io.cells import is_number, numbers, row_number, words
+from shoal.io.columns import Feature
+from shoal.io.content import is_sparse
+from shoal.io.domains import DomainRule
+from shoal.io.names import join
+from shoal.io.options import MISSING
+from shoal.io.table import Message
+from shoal.io.text import count_words
+
+__all__ = ["Schema"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which columns a model needs, and what becomes of them.
+
+    Attributes
+    ----------
+    kind : {"table", "counts", "text", "embedding", "images"}
+    features : tuple of Feature
+        Columns of a table, in the order of X.
+    domain : DomainRule or None
+    id, label : str or None
+        Columns.
+    text : str or None
+        Column whose words are counted.
+    vocabulary : tuple of str
+        The words, one column of X each.
+    n_columns : int or None
+        Width of a matrix (npy, npz, mtx, h5ad) instead of named columns.
+    layer, use_rep : str or None
+        Which matrix of an AnnData file.
+    missing : tuple of str
+        Text that means "no value".
+    dtype : {"float64", "float32"}
+    """
+
+    kind: str = "table"
+    features: tuple[Feature, ...] = ()
+    domain: DomainRule | None = None
+    id: str | None = None
+    label: str | None = None
+    text: str | None = None
+    vocabulary: tuple[str, ...] = ()
+    n_columns: int | None = None
+    layer: str | None = None
+    use_rep: str | None = None
+    missing: tuple[str, ...] = MISSING
+    dtype: str = "float64"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X."""
+        if self.text is not None:
+            return list(self.vocabulary)
+        return [name for feature in self.features for name in feature.names]
+
+    @property
+    def needed(self) -> list[str]:
+        """Columns without which nothing can be encoded."""
+        if self.text is not None:
+            return [self.text]
+        return [feature.name for feature in self.features]
+
+    # ---- from cells to numbers ----------------------------------------------------
+
+    def encode(self, data: Any, messages: list[Message] | None = None) -> Any:
+        """X of a table (or the matrix that it already is).
+
+        Parameters
+        ----------
+        data : pandas.DataFrame, or array for a schema of a matrix
+        messages : list, default=None
+            Warnings are appended to it.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n_rows, n_features)
+        """
+        messages = [] if messages is None else messages
+        if self.n_columns is not None:
+            return self._encode_matrix(data)
+        self.require([str(name) for name in data.columns])
+        if self.text is not None:
+            return self._encode_text(data, messages)
+        X = self._encode_columns(data, messages)
+        if self.kind == "counts":
+            check_counts(X, self.feature_names, data.index)
+        return X
+
+    def require(self, known: Sequence[str]) -> None:
+        """Raise E133 unless all columns that are needed are among ``known``."""
+        absent = [name for name in self.needed if name not in known]
+        if absent:
+            more = f" (and {len(absent) - 1} more)" * (len(absent) > 1)
+            raise ModelFileError(
+                "E133",
+                f'model needs the column "{absent[0]}"{more}; extra columns are '
+                "ignored, order does not matter",
+                "supply it, or refit without it",
+            )
+
+    def _encode_matrix(self, matrix: Any) -> Any:
+        if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
+            raise ModelFileError(
+                "E133",
+                f"model needs {self.n_columns} columns, got shape {matrix.shape}",
+                "use the same encoder or export as in fit",
+            )
+        X = matrix.astype(self.dtype, copy=False)
+        _check_finite_matrix(X)
+        if self.kind == "counts":
+            check_counts(X, None, None)
+        return X
+
+    def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
+        column = frame[self.text]
+        cells = ["" if cell is None else cell for cell in words(column, ("",))]
+        X = count_words(cells, self.vocabulary)
+        empty = np.diff(X.indptr) == 0
+        if empty.any():
+            messages.append(
+                Message(
+                    "W146",
+                    f"{int(empty.sum()):,} texts hold none of the words of the model "
+                    f"(first: row {row_number(column, empty)})",
+                    "they say nothing about the class; check the column",
+                )
+            )
+        return X
+
+    def _encode_columns(self, frame: pd.DataFrame, messages: list[Message]) -> Array:
+        names = [feature.name for feature in self.features]
+        simple = all(feature.kind == "number" for feature in self.features)
+        if simple and not any(_parses(token) for token in self.missing):
+            part = frame[names]
+            if all(is_number(part[name]) for name in names):
+                X = np.ascontiguousarray(part.to_numpy(self.dtype, na_value=np.nan))
+                return self._fill(X, frame)
+        width = sum(feature.width for feature in self.features)
+        X = np.empty((len(frame), width), dtype=self.dtype)
+        start = 0
+        for feature in self.features:
+            place = slice(start, start + feature.width)
+            X[:, place] = self._encode_feature(feature, frame[feature.name], messages)
+            start += feature.width
+        return self._fill(X, frame)
+
+    def _encode_feature(
+        self, feature: Feature, series: pd.Series, messages: list[Message]
+    ) -> Array:
+        if feature.kind != "category":
+            values, wrong = numbers(series, self.missing)
+            if wrong.any():
+                raise _not_a_number(feature.name, series, wrong)
+            return values[:, None]
+        text = words(series, self.missing)
+        empty = np.array([cell is None for cell in text], dtype=bool)
+        if feature.fill is not None:
+            text = np.where(empty, feature.fill, text)
+        codes = pd.Categorical(text, categories=list(feature.levels)).codes
+        table = (codes[:, None] == np.arange(len(feature.levels))).astype(float)
+        unseen = (codes < 0) & ~empty
+        if unseen.any():
+            first = text[int(np.argmax(unseen))]
+            messages.append(
+                Message(
+                    "W143",
+                    f'"{feature.name}" has {int(unseen.sum()):,} cells that fit has '
+                    f'not seen (first: row {row_number(series, unseen)}, "{first}")',
+                    "they count as none of the known values",
+                )
+            )
+        if feature.fill is None:
+            table[empty] = np.nan
+        return table
+
+    def _fill(self, X: Array, frame: pd.DataFrame) -> Array:
+        """Put the stated values where a number is missing; anything else is E115."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = X.sum()  # one pass, no mask, when all is well
+        if np.isfinite(total):
+            return X
+        start = 0
+        for feature in self.features:
+            column = X[:, start]
+            if feature.kind != "category" and feature.fill is not None:
+                column[np.isnan(column)] = feature.fill
+            start += feature.width
+        if not np.isfinite(X).all():
+            raise self._missing_values(X, frame)
+        return X
+
+    def _missing_values(self, X: Array, frame: pd.DataFrame) -> InputError:
+        starts = np.cumsum([0, *(feature.width for feature in self.features)])[:-1]
+        bad = ~np.isfinite(X[:, starts])
+        counts = bad.sum(axis=0)
+        worst = int(counts.argmax())
+        kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
+        first = row_number(frame.iloc[:, 0], np.asarray(bad.any(axis=1)))
+        column = self.features[int(np.argmax(bad[first_row(frame, first)]))].name
+        return InputError(
+            "E115",
+            f"{int(counts.sum()):,} {kind} values in {int((counts > 0).sum())} columns "
+            f"(most: {self.features[worst].name}, {int(counts[worst]):,}; first: row "
+            f"{first}, {column})",
+            "--impute median, or drop the rows (--impute drop)"
+            if kind == "missing"
+            else "clean the rows, or --na inf to count them as missing",
+        )
+
+    # ---- JSON ---------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Schema":
+        """The schema of a JSON-able form; anything else is a ModelFileError."""
+        try:
+            known = {item.name for item in fields(cls)}
+            if not set(content) <= known:
+                raise ValueError(f"unknown {sorted(set(content) - known)[0]!r}")
+            given = dict(content)
+            given["features"] = tuple(
+                Feature(**{**one, "levels": _texts(one["levels"])})
+                for one in given.get("features", ())
+            )
+            for name in ("vocabulary", "missing"):
+                given[name] = _texts(given.get(name, ()))
+            if given.get("domain") is not None:
+                given["domain"] = _domain_rule(given["domain"])
+            return cls(**given)._checked()
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ModelFileError(
+                "E135",
+                f"the column schema of the model is damaged ({error})",
+                "restore the model from a copy, or fit again",
+            ) from error
+
+    def _checked(self) -> "Schema":
+        texts = (self.id, self.label, self.text, self.layer, self.use_rep)
+        right = (
+            self.kind in ("table", "counts", "text", "embedding", "images")
+            and self.dtype in ("float64", "float32")
+            and all(item is None or isinstance(item, str) for item in texts)
+            and (self.n_columns is None or type(self.n_columns) is int)
+            and all(
+                isinstance(feature.name, str)
+                and feature.kind in ("number", "category", "date")
+                and isinstance(feature.fill, (str, float, int, type(None)))
+                for feature in self.features
+            )
+        )
+        if not right:
+            raise ValueError("a value of the wrong kind")
+        return self
+
+
+def check_counts(X: Any, names: Sequence[str] | None, index: Any) -> None:
+    """Raise E130 unless all of X is whole numbers from 0."""
+    values = X.data if is_sparse(X) else X
+    wrong = (values < 0) | (values % 1 != 0)
+    if not wrong.any():
+        return
+    where = ""
+    if names is not None:
+        row, column = np.argwhere(wrong)[0]
+        where = f' (first: row {int(index[row]) + 1}, "{names[column]}")'
+    value = values[wrong].flat[0]
+    what = "negative" if value < 0 else "fractional"
+    raise InputError(
+        "E130",
+        f"--counts given but values are {what}, such as {value:g}{where}",
+        "name the raw layer: --layer counts, or leave --counts out",
+    )
+
+
+def first_row(frame: pd.DataFrame, number: int) -> int:
+    """Position of the row that people count as ``number``."""
+    return int(np.flatnonzero(frame.index.to_numpy() == number - 1)[0])
+
+
+def _check_finite_matrix(X: Any) -> None:
+    values = X.data if is_sparse(X) else X
+    bad = ~np.isfinite(values)
+    if bad.any():
+        where = "" if is_sparse(X) else (
+            f" (first: row {int(np.argwhere(bad)[0][0]) + 1}, column "
+            f"{int(np.argwhere(bad)[0][1]) + 1})"
+        )  # fmt: skip
+        raise InputError(
+            "E115",
+            f"{int(bad.sum()):,} missing or infinite values{where}",
+            "fill or drop them before saving the array",
+        )
+
+
+def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
+    cell = series[wrong].iloc[0]
+    return InputError(
+        "E119",
+        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
+        f"--na {cell} or clean the rows",
+    )
+
+
+def _parses(token: str) -> bool:
+    try:
+        return not np.isnan(float(token))
+    except ValueError:
+        return False
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"expected texts, got {join(list(values), 2)}")
+    return tuple(values)
+
+
+def _domain_rule(content: dict[str, Any]) -> DomainRule:
+    given = {**content, "merged": _texts(content.get("merged", ()))}
+    if given.get("edges") is not None:
+        given["edges"] = tuple(float(edge) for edge in given["edges"])
+    rule = DomainRule(**given)
+    if rule.kind not in ("text", "int", "bool") or not isinstance(
+        rule.column, (str, type(None))
+    ):
+        raise ValueError("a domain column of the wrong kind")
+    return rule
