@@ -1,0 +1,123 @@
+"""What a run cost and where it ran: seconds, memory, device, versions."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+import shoal
+
+__all__ = ["Meter", "provenance"]
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
+MIB = 2**20
+
+
+class Meter:
+    """Context manager that measures the seconds and the peak memory of its body.
+
+    Attributes
+    ----------
+    seconds : float
+    peak_mib : float or None
+        Most memory that the process held, what was there before included; None where
+        the system does not tell.
+    gpu_mib : float or None
+        Most memory allocated on the GPU; None without one.
+    device : str
+    """
+
+    def __enter__(self) -> Self:
+        _reset_peak()
+        gpu = _gpu()
+        if gpu is not None:
+            gpu.reset_peak_memory_stats()
+        self._begun = time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        gpu = _gpu()
+        if gpu is not None:
+            gpu.synchronize()
+        self.seconds = time.perf_counter() - self._begun
+        self.peak_mib = _peak_mib()
+        self.gpu_mib = None if gpu is None else gpu.max_memory_allocated() / MIB
+        self.device = _cpu_name() if gpu is None else gpu.get_device_name()
+
+
+def provenance() -> dict[str, Any]:
+    """Versions of what computes, and the revision of a source checkout (or None)."""
+    found = {name: _installed(name) for name in PACKAGES}
+    return {
+        "versions": {
+            "shoal": shoal.__version__,
+            "python": platform.python_version(),
+            **{name: known for name, known in found.items() if known},
+        },
+        "revision": _revision(),
+    }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _revision() -> str | None:
+    """Commit of the checkout that shoal runs from, with ``+`` if files differ."""
+    command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
+    try:
+        found = subprocess.run(
+            [*command, "--exclude=*"],
+            cwd=Path(shoal.__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None
+
+
+def _gpu() -> Any:
+    """``torch.cuda`` if this process uses it; torch itself is never imported here."""
+    torch = sys.modules.get("torch")
+    used = torch is not None and torch.cuda.is_available()
+    return torch.cuda if used and torch is not None else None
+
+
+def _reset_peak() -> None:
+    """Let the kernel forget the peak so far (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def _peak_mib() -> float | None:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    lines = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(lines[0].split()[1]) / 1024 if lines else None
+
+
+@cache
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    model = names[0] if names else platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores"

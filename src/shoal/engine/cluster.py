@@ -1,0 +1,92 @@
+"""Tasks of a Ray cluster. Ray itself runs the tasks of workers that die again."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from shoal.engine.outcome import Outcome, attempt, death, failure_of
+from shoal.exceptions import CodedError
+
+__all__ = ["run_on_ray"]
+
+
+def run_on_ray(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    gpu_share: float | None = None,
+    retries: int = 2,
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number and the outcome of every item as it comes."""
+    ray = _import_ray()
+    own = not ray.is_initialized()
+    if own:
+        # unless its user says otherwise, a cluster of ours reports to nobody
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(address=address, log_to_driver=False)
+    try:
+        yield from _run(ray, function, items, workers, gpu_share, retries)
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def _run(
+    ray: Any,
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    workers: int | None,
+    gpu_share: float | None,
+    retries: int,
+) -> Iterator[tuple[int, Outcome]]:
+    task = ray.remote(attempt).options(
+        num_cpus=1, num_gpus=gpu_share or 0, max_retries=retries
+    )
+    shared = ray.put(function)  # sent to a node once, not with every item
+    queue = enumerate(items)
+    running: dict[Any, tuple[int, Any]] = {}
+    while True:
+        # asked again each time: a cluster may grow
+        room = (workers or _slots(ray, gpu_share)) - len(running)
+        for _, (index, item) in zip(range(room), queue, strict=False):
+            running[task.remote(shared, item)] = index, item
+        if not running:
+            return
+        finished, _ = ray.wait(list(running), num_returns=1)
+        index, item = running.pop(finished[0])
+        yield index, _result(ray, finished[0], item, retries)
+
+
+def _result(ray: Any, reference: Any, item: Any, retries: int) -> Outcome:
+    try:
+        outcome: Outcome = ray.get(reference)
+        return outcome
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
+        return death(item, retries + 1, str(error).partition("\n")[0])
+    except ray.exceptions.RayError as error:
+        return Outcome(item, failure=failure_of(error))
+
+
+def _slots(ray: Any, gpu_share: float | None) -> int:
+    """How many items the whole cluster has room for."""
+    resources = ray.cluster_resources()
+    slots = int(resources.get("CPU", 0))
+    if gpu_share is not None:
+        slots = min(slots, int(resources.get("GPU", 0) / gpu_share + 1e-9))
+        if not slots:
+            raise ValueError(
+                f"gpu_share={gpu_share!r} needs a GPU; this Ray cluster has none"
+            )
+    return max(slots, 1)
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise CodedError(
+            "E132", "where='ray' needs one more package", 'pip install "shoal[ray]"'
+        ) from error
+    return ray

@@ -1,0 +1,131 @@
+"""Processes of this machine, each in a pool of its own: one that dies takes no other.
+
+A pool of several workers breaks as a whole when one of them is killed. Pools of one
+worker break alone, and then it is known which item was lost.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
+
+from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+
+from shoal.engine.outcome import Outcome, attempt, death, failure_of
+
+__all__ = ["run_in_processes"]
+
+# Two processes with two threads each are slower than with one each.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
+
+
+def run_in_processes(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    *,
+    workers: int | None = None,
+    gpu_share: float | None = None,
+    retries: int = 2,
+    address: None = None,
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number and the outcome of every item as it comes."""
+    queue = enumerate(items)
+    pool = [_Worker(variables) for variables in _environments(workers, gpu_share)]
+    running: dict[Future[Outcome], _Worker] = {}
+    try:
+        for worker in pool:
+            worker.take_next(function, queue, running)
+        while running:
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                worker = running.pop(future)
+                outcome = worker.result(future, retries)
+                if outcome is None:
+                    worker.submit(function, running)
+                    continue
+                yield worker.index, outcome
+                worker.take_next(function, queue, running)
+    finally:
+        for worker in pool:
+            worker.end()
+
+
+class _Worker:
+    """A process that is replaced when it dies, and the item that it is at."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._executor: Any = None
+        self.index = -1
+        self._item: Any = None
+        self._tries = 0
+
+    def take_next(
+        self,
+        function: Callable[[Any], Any],
+        queue: Iterator[tuple[int, Any]],
+        running: dict[Future[Outcome], "_Worker"],
+    ) -> None:
+        """Begin the next item, if there is one."""
+        for self.index, self._item in queue:
+            self._tries = 0
+            self.submit(function, running)
+            return
+
+    def submit(
+        self,
+        function: Callable[[Any], Any],
+        running: dict[Future[Outcome], "_Worker"],
+    ) -> None:
+        """Begin (again) the item that it is at."""
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(1, env=dict(self._variables))
+        self._tries += 1
+        running[self._executor.submit(attempt, function, self._item)] = self
+
+    def result(self, future: Future[Outcome], retries: int) -> Outcome | None:
+        """What became of its item; None if it has to be tried again."""
+        try:
+            return future.result()
+        except BrokenProcessPool as error:
+            self.end()
+            if self._tries <= retries:
+                return None
+            return death(self._item, self._tries, str(error).partition("\n")[0])
+        except Exception as error:  # the value could not travel
+            return Outcome(self._item, failure=failure_of(error))
+
+    def end(self) -> None:
+        """Stop the process, whatever it is at."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, kill_workers=True)
+            self._executor = None
+
+
+def _environments(workers: int | None, gpu_share: float | None) -> list[dict[str, str]]:
+    """Environment of every worker; with GPUs, which of them it sees."""
+    if gpu_share is None:
+        return [dict(ONE_THREAD) for _ in range(workers or os.cpu_count() or 1)]
+    devices = _visible_gpus()
+    if not devices:
+        raise ValueError(
+            f"gpu_share={gpu_share!r} needs a GPU that torch can use; none is visible"
+        )
+    per_device = int(1 / gpu_share + 1e-9)
+    slots = [device for _ in range(per_device) for device in devices]
+    return [
+        {**ONE_THREAD, "CUDA_VISIBLE_DEVICES": device} for device in slots[:workers]
+    ]
+
+
+def _visible_gpus() -> list[str]:
+    """Their names as CUDA_VISIBLE_DEVICES has them; torch is asked how many."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    count = torch.cuda.device_count()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return named.split(",")[:count] if named else [str(i) for i in range(count)]
