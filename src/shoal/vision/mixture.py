@@ -1,0 +1,390 @@
+"""ImageMixture: DomainMixture on a network's features, then end to end."""
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.analysis.resample import Refit, mixture_refit
+from shoal.base import LatentShiftEstimator
+from shoal.exceptions import ConstantColumnWarning
+from shoal.mixture import DomainMixture
+from shoal.mixture.optimizer import Fit
+from shoal.validation import is_whole, row_weights
+from shoal.vision.data import ImageSet
+from shoal.vision.devices import pick_device
+from shoal.vision.encode import encode
+from shoal.vision.finetune import FineTuned, FineTuning, fine_tune
+from shoal.vision.head import as_linear, refit_part, tuned_mixture
+from shoal.vision.knn import nearest
+from shoal.vision.mixture_net import MixtureNet
+from shoal.vision.rows import (
+    check_image_rows,
+    check_images_domains,
+    open_backbone,
+)
+from shoal.vision.split import SplitRows, hold_out
+
+if TYPE_CHECKING:
+    from shoal.analysis.diagnose import Diagnosis
+
+__all__ = ["ImageMixture"]
+
+Array = np.ndarray[Any, Any]
+
+
+class ImageMixture(LatentShiftEstimator):
+    """Discover classes of images as the hidden step between an image and its domain.
+
+    A self-supervised backbone turns images into features, and
+    :class:`~shoal.DomainMixture` finds classes on them: the frozen solution. Then the
+    network is fine-tuned end to end FROM that solution by the same likelihood of the
+    domains. Settings, epoch and start are chosen by that likelihood on held-out
+    images; where nothing beats the frozen solution there, it is returned as it was.
+
+    Parameters
+    ----------
+    n_classes : int, default=None
+        Number of classes; None chooses it on the frozen features.
+    backbone : path or Module
+        Weights of a ResNet (:func:`shoal.vision.nets.load_backbone`), or a network
+        with ``features(x)`` and ``n_features``. It is copied, never changed.
+    depth, stem : int and str, default=18 and "cifar"
+        Of the ResNet in a weights file.
+    mixture : DomainMixture, default=None
+        For the frozen features; cloned. It must be linear
+        (``expansion="linear"``). None: one climb, ``scale="global"``.
+    n_components : int or None, default=128
+        Principal components of the features of unit length that the frozen mixture
+        sees; None for all features.
+    fine_tuning : FineTuning, sequence of FineTuning or None, default=FineTuning()
+        Settings to try; the best held-out likelihood wins. None stays frozen.
+    n_starts : int, default=1
+        Frozen solutions (of different seeds) that are fine-tuned; the best wins.
+    valid_share : float, default=0.1
+        Share of each domain's images that is held out to judge by.
+    doubt : float, default=1.0
+        Standard errors by which fine-tuning must beat the frozen solution.
+    image_shape : tuple of int, default=None
+        (h, w) or (h, w, 3) of flattened rows; images need none.
+    domain_weight : {"equal", "size"} or mapping, default="equal"
+        Share q(d) of each domain in the mixing distribution (A.3).
+    check_identifiable : bool, default=True
+        Refuse more classes than domains (A.1); False only warns.
+    device : str, torch.device or None, default=None
+        None: the GPU when there is one.
+    compile : bool or str, default=False
+        Compile the steps; worth it from minutes of training on.
+    progress : bool, default=False
+        Show the epochs on stderr.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    prevalence_ : ndarray of shape (n_domains, n_classes)
+        p_d(y), rows in the order of ``domains_``.
+    domain_given_class_ : ndarray of shape (n_classes, n_domains)
+    domains_, labels_, n_classes_, class_names_, n_features_in_
+        As in :class:`~shoal.DomainMixture`.
+    frozen_ : DomainMixture
+        The solution on frozen features.
+    head_ : DomainMixture
+        The mixture on the features of ``backbone_``: ``frozen_`` itself, or what
+        fine-tuning made of it.
+    backbone_ : Module
+        On the CPU; fine-tuned where ``fine_tuned_``.
+    fine_tuned_ : bool
+    gain_ : (float, float)
+        Held-out gain of the best fine-tuning over the frozen solution in nats, and its
+        standard error; (0, 0) where nothing was tuned.
+    held_out_ : dict of str to float
+        Held-out log-likelihood of every frozen start and every fine-tuning.
+    history_ : list of dict
+        Epochs of the best fine-tuning.
+
+    See Also
+    --------
+    shoal.DomainMixture : The same for tables.
+    shoal.vision.discriminator.ImageDiscriminator : A network for :class:`~shoal.DDFA`.
+    """
+
+    def __init__(
+        self,
+        n_classes: int | None = None,
+        *,
+        backbone: Any = None,
+        depth: int = 18,
+        stem: str = "cifar",
+        mixture: DomainMixture | None = None,
+        n_components: int | None = 128,
+        fine_tuning: FineTuning | Sequence[FineTuning] | None = FineTuning(),  # noqa: B008
+        n_starts: int = 1,
+        valid_share: float = 0.1,
+        doubt: float = 1.0,
+        image_shape: tuple[int, ...] | None = None,
+        domain_weight: Any = "equal",
+        check_identifiable: bool = True,
+        device: Any = None,
+        compile: bool | str = False,
+        progress: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_classes = n_classes
+        self.backbone = backbone
+        self.depth = depth
+        self.stem = stem
+        self.mixture = mixture
+        self.n_components = n_components
+        self.fine_tuning = fine_tuning
+        self.n_starts = n_starts
+        self.valid_share = valid_share
+        self.doubt = doubt
+        self.image_shape = image_shape
+        self.domain_weight = domain_weight
+        self.check_identifiable = check_identifiable
+        self.device = device
+        self.compile = compile
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
+        """Discover the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, h, w, 3) or (n_samples, h, w), dtype uint8
+            Or flattened rows, with ``image_shape``.
+        y : array-like of shape (n_samples,)
+            Alias of ``domains``.
+        domains : array-like of shape (n_samples,)
+            Where each image comes from.
+
+        Returns
+        -------
+        self
+        """
+        domains = y if domains is None else domains
+        images, codes, names = check_images_domains(self, X, domains)
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1)
+        )
+        self._check_settings()
+        stored = ImageSet(images, pick_device(self.device))
+        self.backbone_ = copy.deepcopy(
+            open_backbone(self.backbone, depth=self.depth, stem=self.stem)
+        )
+        features = self._fit_projection(self._encode(stored))
+        starts = self._fit_frozen(features, names[codes], rng)
+        tuned = self._fine_tune(stored, features, codes, starts, rng)
+        if tuned is not None:
+            features = self._adopt(tuned, stored, codes, rng)
+        self._store(self.head_.prevalence_, names, self.head_.domain_weight_)
+        self.novelty_ = self.head_.novelty_
+        self.labels_ = self._posterior(features, codes, None).argmax(axis=1)
+        return self
+
+    def _check_settings(self) -> None:
+        _as_list(self.fine_tuning)
+        for name in ("n_starts", "n_components"):
+            value = getattr(self, name)
+            least = name == "n_components" and value is None
+            if not least and (not is_whole(value) or value < 1):
+                raise ValueError(f"{name} must be a whole number from 1; got {value!r}")
+
+    # ---- the frozen solution ------------------------------------------------------
+
+    def _fit_projection(self, units: Array) -> Array:
+        """Principal components of features of unit length; features of the mixture."""
+        wanted = min(self.n_components or np.inf, *units.shape)
+        self.projection_: PCA | None = None
+        if wanted < units.shape[1]:
+            solver = "covariance_eigh" if len(units) > units.shape[1] else "full"
+            self.projection_ = PCA(int(wanted), svd_solver=solver).fit(units)
+        return self._project(units)
+
+    def _project(self, units: Array) -> Array:
+        if self.projection_ is None:
+            return units
+        return np.asarray(self.projection_.transform(units), dtype=np.float32)
+
+    def _fit_frozen(
+        self, features: Array, domains: Array, rng: np.random.Generator
+    ) -> list[DomainMixture]:
+        """Solutions from several seeds; all with the classes that the first found."""
+        given = self.mixture
+        mixture = DomainMixture(search=False, scale="global", expansion="linear")
+        parameters = (mixture if given is None else given).get_params(deep=False)
+        shared = {
+            "n_classes": self.n_classes,
+            "domain_weight": self.domain_weight,
+            "check_identifiable": self.check_identifiable,
+        }
+        starts: list[DomainMixture] = []
+        for _ in range(self.n_starts):
+            seed = {"random_state": int(rng.integers(2**31 - 1))}
+            start = DomainMixture(**{**parameters, **shared, **seed})
+            with warnings.catch_warnings():
+                # a feature that is never active is the network's affair
+                warnings.simplefilter("ignore", ConstantColumnWarning)
+                starts.append(start.fit(features, domains))
+            shared["n_classes"] = start.n_classes_
+        self.frozen_ = self.head_ = starts[0]
+        return starts
+
+    # ---- end to end ---------------------------------------------------------------
+
+    def _fine_tune(
+        self,
+        images: ImageSet,
+        features: Array,
+        codes: Array,
+        starts: list[DomainMixture],
+        rng: np.random.Generator,
+    ) -> FineTuned | None:
+        """The best fine-tuning, if it beats the best frozen solution held out."""
+        self.fine_tuned_, self.gain_ = False, (0.0, 0.0)
+        self.held_out_: dict[str, float] = {}
+        self.history_: list[dict[str, Any]] = []
+        settings = _as_list(self.fine_tuning)
+        train, valid = hold_out(codes, self.valid_share, rng)
+        seed = int(rng.integers(2**31 - 1))
+        if not settings or not len(valid):
+            return None
+        near = self._neighbours(features, train, settings)
+        weights = row_weights(codes, self.frozen_.domain_weight_) * len(codes)
+        rows = SplitRows.of(images, codes, weights, train, valid, near)
+        weight = rows.weight[rows.valid].cpu()
+        found = []
+        for number, frozen in enumerate(starts):
+            part = refit_part(frozen, features, codes, train)
+            for index, setting in enumerate(settings):
+                net = self._make_net(frozen, part, setting)
+                tuned = fine_tune(
+                    net,
+                    rows,
+                    setting,
+                    seed=seed,
+                    compile=self.compile,
+                    progress=self.progress,
+                )
+                self.held_out_[f"frozen {number}"] = tuned.start.mean(weight)
+                self.held_out_[f"fine-tuned {number}.{index}"] = tuned.best.mean(weight)
+                found.append((frozen, tuned))
+        return self._choose(found, weight)
+
+    def _choose(
+        self, found: list[tuple[DomainMixture, FineTuned]], weight: torch.Tensor
+    ) -> FineTuned | None:
+        """Best frozen start, then the best fine-tuning if it is better beyond doubt."""
+        frozen, first = max(found, key=lambda pair: pair[1].start.mean(weight))
+        origin, best = max(found, key=lambda pair: pair[1].best.mean(weight))
+        self.frozen_ = self.head_ = frozen
+        self.history_ = best.records
+        self.gain_ = best.best.gain(first.start, weight)
+        if self.gain_[0] <= self.doubt * self.gain_[1]:
+            return None
+        self.fine_tuned_, self.head_ = True, origin
+        return best
+
+    def _neighbours(
+        self, features: Array, train: Array, settings: Sequence[FineTuning]
+    ) -> Array | None:
+        """Row numbers near each row of ``train``, where a setting asks for them."""
+        wanted = max(s.n_neighbours if s.consistency else 0 for s in settings)
+        if not wanted:
+            return None
+        wanted = min(wanted, len(train) - 1)
+        return train[nearest(features[train], wanted, device=self.device)[0]]
+
+    def _make_net(
+        self, frozen: DomainMixture, part: Fit, settings: FineTuning
+    ) -> MixtureNet:
+        return MixtureNet(
+            copy.deepcopy(self.backbone_),
+            as_linear(frozen, part.weights, self.projection_),
+            part.domain_given_class,
+            freeze_statistics=settings.batch_norm == "frozen",
+        )
+
+    def _adopt(
+        self,
+        tuned: FineTuned,
+        images: ImageSet,
+        codes: Array,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Take over a fine-tuned network; features of the training rows."""
+        linear, domain_given_class = tuned.net.solution()
+        self.backbone_, self.projection_ = tuned.net.backbone, None
+        features = self._encode(images)
+        self.head_ = tuned_mixture(
+            self.head_, linear, domain_given_class, features, codes, rng
+        )
+        return features
+
+    # ---- after the fit ------------------------------------------------------------
+
+    def _check_rows(self, X: Any) -> Array:
+        """Features of images: what every question after the fit is about."""
+        images = check_image_rows(self, X)
+        return self._project(self._encode(ImageSet(images, pick_device(self.device))))
+
+    def _encode(self, images: ImageSet) -> Array:
+        units = encode(self.backbone_, images)
+        self.backbone_.cpu()  # so that a fitted estimator travels anywhere
+        return units
+
+    def _class_given_x(self, X: Array) -> Array:
+        return self.head_._class_given_x(X)
+
+    def _novelty(self, X: Array) -> Array:
+        return self.head_._novelty(X)
+
+    def _warm_refit(self, X: Array, codes: Array) -> Refit:
+        return mixture_refit(self.head_, X, codes)
+
+    def diagnose(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        domains: Any = None,
+        n_permutations: int = 10,
+        random_state: Any = None,
+    ) -> "Diagnosis":
+        """Ask whether the classes should be trusted, on the network's features.
+
+        Parameters as in :meth:`shoal.DomainMixture.diagnose`; X are images.
+        """
+        check_is_fitted(self)
+        head = self.head_.set_names(self.class_names_)
+        return head.diagnose(
+            self._check_rows(X),
+            y if domains is None else domains,
+            n_permutations=n_permutations,
+            random_state=random_state,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.image_shape is not None
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _as_list(settings: Any) -> list[FineTuning]:
+    if settings is None:
+        return []
+    listed = [settings] if isinstance(settings, FineTuning) else list(settings)
+    if not all(isinstance(one, FineTuning) for one in listed):
+        raise TypeError(
+            "fine_tuning must be a FineTuning, a sequence of them or None; got "
+            f"{settings!r}"
+        )
+    return listed

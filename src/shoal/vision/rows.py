@@ -1,0 +1,111 @@
+"""Images as rows of an estimator: the one door through which they enter."""
+
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from shoal.exceptions import DomainMissingError
+from shoal.validation import check_domains
+from shoal.vision.data import check_images
+from shoal.vision.nets import load_backbone
+
+__all__ = [
+    "as_images",
+    "check_image_rows",
+    "check_images_domains",
+    "open_backbone",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+def as_images(X: Any, image_shape: tuple[int, ...] | None = None) -> Array:
+    """Images of shape (n, height, width, 3) from images or flattened rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, h, w), (n, h, w, 3) or (n, h * w * channels)
+        uint8. Flattened rows may be floats from 0 to 255, as tables make them.
+    image_shape : tuple of int, default=None
+        (h, w) or (h, w, 3) of flattened rows.
+
+    Returns
+    -------
+    ndarray of shape (n, h, w, 3), dtype uint8
+    """
+    if np.ndim(X) != 2:
+        return check_images(X)
+    rows = np.asarray(X)
+    if image_shape is None:
+        raise ValueError(
+            f"X has shape {rows.shape}; pass images of shape (n, height, width, 3), or "
+            "say image_shape=(height, width, 3) of flattened rows"
+        )
+    if rows.shape[1] != np.prod(image_shape):
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, image_shape={tuple(image_shape)} needs "
+            f"{np.prod(image_shape)}; pass every pixel of every channel"
+        )
+    return check_images(_as_bytes(rows).reshape(-1, *image_shape))
+
+
+def _as_bytes(rows: Array) -> Array:
+    if rows.dtype == np.uint8:
+        return rows
+    values = rows.astype(float)
+    if not (np.isfinite(values).all() and 0 <= values.min() <= values.max() <= 255):
+        raise ValueError(
+            "X must hold pixels from 0 to 255, all finite; got "
+            f"{np.min(values):g} to {np.max(values):g}"
+        )
+    return np.rint(values).astype(np.uint8)
+
+
+def check_image_rows(estimator: Any, X: Any, *, reset: bool = False) -> Array:
+    """Images of an estimator, of one size in fit and in predict.
+
+    At fit (``reset=True``), ``image_shape_`` and ``n_features_in_`` are set.
+    """
+    images = as_images(X, getattr(estimator, "image_shape", None))
+    if reset:
+        if len(images) < 2:
+            raise ValueError(f"X has {len(images)} image; fit needs more")
+        estimator.image_shape_ = images.shape[1:]
+        estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
+    elif images.shape[1:] != tuple(estimator.image_shape_):
+        got, seen = ("{} x {}".format(*shape[:2]) for shape in
+                     (images.shape[1:], estimator.image_shape_))  # fmt: skip
+        raise ValueError(f"X has images of {got} pixels, fit has seen {seen}; resize")
+    return images
+
+
+def check_images_domains(
+    estimator: Any, X: Any, domains: Any
+) -> tuple[Array, Array, Array]:
+    """Images of a fit, the code of each one's domain, and the domains' names."""
+    if domains is None:
+        raise DomainMissingError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None: pass domains=..., one entry per image, that says "
+            "where each image comes from"
+        )
+    images = check_image_rows(estimator, X, reset=True)
+    codes, names = check_domains(domains, n_samples=len(images))
+    return images, codes, names
+
+
+def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> nn.Module:
+    """A network with ``features`` and ``n_features``, given or read from a file.
+
+    A given network is not copied.
+    """
+    if isinstance(backbone, nn.Module):
+        if hasattr(backbone, "features") and hasattr(backbone, "n_features"):
+            return backbone
+    elif backbone is not None:
+        return load_backbone(backbone, depth=depth, stem=stem)
+    raise TypeError(
+        "backbone must be a path to weights, or a network with features(x) and "
+        f"n_features, such as shoal.vision.nets.resnet(18); got {backbone!r}"
+    )
