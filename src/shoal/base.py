@@ -199,6 +199,7 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         X: Any,
         domains: Any = None,
         *,
+        sample_weight: Any = None,
         n_resamples: int = 200,
         level: float = 0.9,
         n_jobs: int | None = None,
@@ -212,6 +213,8 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
             The rows of fit.
         domains : array-like of shape (n_samples,)
             Where each row comes from.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of fit, if it had any.
         n_resamples : int, default=200
         level : float, default=0.9
             Nominal coverage of each interval.
@@ -230,6 +233,7 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
             self,
             X,
             domains,
+            sample_weight=sample_weight,
             n_resamples=n_resamples,
             level=level,
             n_jobs=n_jobs,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CanonicalRows", "sort_rows"]
+__all__ = ["CanonicalRows", "copies_of", "match_keys", "row_keys", "sort_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -88,10 +88,79 @@ def sort_rows(X: Any, scaled: Any, codes: Array, weight: Array | None) -> Canoni
     order = canonical_rows(scaled, codes)
     if weight is not None:
         order = order[weight[order] > 0]
-        whole = (weight == np.rint(weight)).all()
-        if whole and weight.sum() <= MOST_REPEATS * len(weight):
-            order = np.repeat(order, weight[order].astype(np.intp))
+        copies = copies_of(weight)
+        if copies is not None:
+            order = np.repeat(order, copies[order])
             weight = None
         else:
             weight = weight[order]
     return CanonicalRows(X[order], codes[order], weight, order)
+
+
+def copies_of(weight: Array) -> Array | None:
+    """Weights as numbers of equal rows; None where they are not whole, or large.
+
+    Examples
+    --------
+    >>> copies_of(np.array([2.0, 0.0, 1.0]))
+    array([2, 0, 1])
+    >>> copies_of(np.array([0.5, 1.0])) is None
+    True
+    """
+    whole = (weight == np.rint(weight)).all()
+    if not whole or weight.sum() > MOST_REPEATS * len(weight):
+        return None
+    return np.asarray(weight, dtype=np.intp)
+
+
+def row_keys(X: Array, codes: Array) -> Array:
+    """A number for each row that its values and its domain decide, for looking up.
+
+    Different rows have different numbers, but for one chance in 2^64 a pair.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Domain of each row.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Unsigned integers of 64 bits.
+    """
+    key = _scramble(codes.astype(np.uint64))
+    for column in X.T:
+        values = column.astype(np.float64) + 0.0  # so that -0 and 0 have the same bits
+        key = _scramble(key ^ values.view(np.uint64))
+    return key
+
+
+def match_keys(known: Array, keys: Array) -> Array:
+    """Position in ``known`` of each of ``keys``, -1 for those not there.
+
+    Equal keys are given to equal ones in their order, the last of them again and again
+    where ``known`` has fewer.
+
+    Examples
+    --------
+    >>> match_keys(np.array([7, 5, 7]), np.array([5, 7, 7, 7, 9]))
+    array([ 1,  0,  2,  2, -1])
+    """
+    order, wanted = (np.argsort(each, kind="stable") for each in (known, keys))
+    sorted_known, sorted_keys = known[order], keys[wanted]
+    first = np.searchsorted(sorted_known, sorted_keys, side="left")
+    last = np.searchsorted(sorted_known, sorted_keys, side="right") - 1
+    turn = np.arange(len(keys)) - np.searchsorted(sorted_keys, sorted_keys, side="left")
+    found = np.full(len(keys), -1)
+    there = last >= first
+    found[wanted[there]] = order[np.minimum(first + turn, last)[there]]
+    return found
+
+
+def _scramble(key: Array) -> Array:
+    """Spread every bit over all 64 (the finish of the SplitMix64 generator)."""
+    key = key + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(key ^ (key >> np.uint64(31)))

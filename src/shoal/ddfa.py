@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from shoal.analysis.novelty import fit_novelty
 from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
-from shoal.canonical import CanonicalRows, sort_rows
+from shoal.canonical import CanonicalRows, row_keys, sort_rows
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.explained import likeliest, soften
 from shoal.probability import (
@@ -119,6 +119,10 @@ class DDFA(LatentShiftEstimator):
     adjuster_ : Adjuster
     rank_ : RankResult
         Only when ``n_classes`` was chosen.
+    row_keys_ : ndarray of shape (n_samples,)
+        By which ``bootstrap`` knows the rows of fit, in whatever order they come.
+    weighted_ : bool
+        Whether fit was given ``sample_weight``.
     n_features_in_ : int
 
     See Also
@@ -295,6 +299,8 @@ class DDFA(LatentShiftEstimator):
         """Validate; what every stage and every later question need is set here."""
         X, codes, self.domains_ = check_X_domains(self, X, domains)
         weight = check_sample_weight(sample_weight, codes, self.domains_)
+        self.weighted_ = weight is not None
+        self.row_keys_ = row_keys(X, codes)
         mass = np.bincount(codes, weights=weight, minlength=len(self.domains_))
         self.domain_weight_ = resolve_domain_weight(
             self.domain_weight, self.domains_, mass

@@ -1,14 +1,24 @@
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.resample import Resample, mixture_refit, proportions_refit
+from shoal.analysis.resample import (
+    Resample,
+    make_resampler,
+    mixture_refit,
+    proportions_refit,
+)
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.optimizer import optimize
 from shoal.probability import match_rows, normalize_rows
+from shoal.stages.discretize import KMeansDiscretizer
+from shoal.stages.factorize import Factorizer
 
 
 @pytest.fixture(scope="module")
@@ -188,14 +198,88 @@ def test_ddfa(clouds, factorizer):
     assert_array_equal(found.draws, again.draws)
 
 
-def test_ddfa_on_other_rows_predicts_their_clusters(clouds):
+@pytest.fixture(scope="module")
+def ddfa(clouds):
     bunch, _ = clouds
-    model = DDFA(3, discriminator="logistic", cross_fit=2, random_state=0)
-    model.fit(bunch.X, bunch.domains)
-    found = model.bootstrap(
+    return DDFA(3, discriminator="logistic", cross_fit=2, random_state=0).fit(
+        bunch.X, bunch.domains
+    )
+
+
+def test_ddfa_knows_its_rows_in_any_order(clouds, ddfa):
+    bunch, _ = clouds
+    order = np.random.default_rng(0).permutation(len(bunch.X))
+    straight, shuffled = (
+        ddfa.bootstrap(X, domains, n_resamples=5, random_state=0)
+        for X, domains in (
+            (bunch.X, bunch.domains),
+            (bunch.X[order], bunch.domains[order]),
+        )
+    )
+    assert_array_equal(straight.draws, shuffled.draws)
+    assert_array_equal(straight.co_assignment[order], shuffled.co_assignment)
+
+
+def test_ddfa_predicts_the_clusters_of_other_rows(clouds, ddfa):
+    """As many rows as in fit, but not those: they are not taken for them."""
+    bunch, _ = clouds
+    mirrored = -bunch.X
+    found = make_resampler(ddfa, mirrored, bunch.domains)
+    clusters = ddfa.discretizer_.predict(ddfa.discriminator_.predict_proba(mirrored))
+    log_prior = np.log(np.maximum(ddfa.prevalence_[bunch.domains], 1e-300))
+    words = ddfa.factorization_.cluster_given_class[:, clusters].T
+    expected = (np.log(np.maximum(words, 1e-300)) + log_prior).argmax(axis=1)
+    assert_array_equal(found.classes, expected)
+    half = ddfa.bootstrap(
         bunch.X[::2], bunch.domains[::2], n_resamples=5, random_state=0
     )
-    assert found.co_assignment.shape == (750,)
+    assert half.co_assignment.shape == (750,)
+
+
+class Unmoved:
+    """In place of a generator: every row once, every count as often as expected."""
+
+    def multinomial(self, size, share):
+        return size[:, None] * share
+
+    def integers(self, high, size=None):
+        return 0 if size is None else np.arange(size)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "ddfa", "proportions"])
+def test_a_resample_of_the_very_rows_moves_none(clouds, ddfa, kind):
+    """Classes of fit and resample follow one rule: the same factors, the same class."""
+    bunch, model = clouds
+    estimator = ddfa if kind == "ddfa" else model
+    found = make_resampler(estimator, bunch.X, bunch.domains)
+    refit = found.refit
+    if kind == "proportions":
+        refit = proportions_refit(estimator, bunch.X, bunch.domains)
+    again = refit(Unmoved())
+    assert_allclose(again.prevalence, estimator.prevalence_, atol=2e-3)
+    assert np.mean(again.classes == found.classes) > 0.998
+
+
+def test_ddfa_refits_with_the_options_of_its_factorizer(clouds):
+    bunch, _ = clouds
+    hasty = Factorizer(method="em", options={"max_iter": 1, "freeze": 0})
+    model = DDFA(
+        3,
+        discriminator="logistic",
+        discretizer=KMeansDiscretizer(9),
+        factorizer=hasty,
+        cross_fit=2,
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(bunch.X, bunch.domains)
+        refit = make_resampler(model, bunch.X, bunch.domains).refit
+        again = refit(Unmoved()).prevalence
+    assert_allclose(again, model.prevalence_, atol=1e-4)
+    model.factorizer = "em"
+    patient = make_resampler(model, bunch.X, bunch.domains).refit(Unmoved()).prevalence
+    assert np.abs(patient - model.prevalence_).max() > 1e-3
 
 
 def test_ddfa_without_clusters_keeps_its_classes(clouds):
@@ -301,6 +385,72 @@ def test_number_of_resamples_is_checked(clouds, n_resamples):
     bunch, model = clouds
     with pytest.raises(ValueError, match="n_resamples must be a whole number from 2"):
         model.bootstrap(bunch.X, bunch.domains, n_resamples=n_resamples)
+
+
+# ---- weights ---------------------------------------------------------------------
+
+
+def test_whole_weights_are_copies_of_rows(clouds):
+    bunch, _ = clouds
+    X, domains = bunch.X[::3], bunch.domains[::3]
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    copies = np.repeat(np.arange(len(X)), weight)
+    model = DomainMixture(3, search=False, random_state=0)
+    weighted = model.fit(X, domains, sample_weight=weight).bootstrap(
+        X, domains, sample_weight=weight, n_resamples=5, random_state=0
+    )
+    copied = model.fit(X[copies], domains[copies]).bootstrap(
+        X[copies], domains[copies], n_resamples=5, random_state=0
+    )
+    assert_array_equal(weighted.n_rows, copied.n_rows)
+    assert_allclose(weighted.draws, copied.draws, atol=1e-6)
+    assert_allclose(weighted.low, copied.low, atol=1e-6)
+    assert_allclose(weighted.co_assignment[copies], copied.co_assignment)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_ddfa_draws_its_table_with_the_weights(clouds, ddfa, whole):
+    bunch, plain = clouds
+    heavy, light = (3, 1) if whole else (2.5, 0.7)
+    weight = np.where(plain.labels_ == 0, heavy, light)
+    model = DDFA(3, discriminator="logistic", cross_fit=2, random_state=0)
+    model.fit(bunch.X, bunch.domains, sample_weight=weight)
+    found = model.bootstrap(
+        bunch.X, bunch.domains, sample_weight=weight, n_resamples=30, random_state=0
+    )
+    assert_allclose(found.draws.mean(axis=0), model.prevalence_, atol=0.1)
+    assert np.abs(model.prevalence_[0, 0] - ddfa.prevalence_[0, 0]) > 0.15
+    if whole:
+        assert_array_equal(found.n_rows, np.bincount(bunch.domains, weight))
+
+
+def test_weights_move_the_draws_with_the_estimate(clouds):
+    bunch, plain = clouds
+    weight = np.where(plain.labels_ == 0, 2.5, 0.7)
+    model = DomainMixture(3, search=False, random_state=0)
+    model.fit(bunch.X, bunch.domains, sample_weight=weight)
+    found = model.bootstrap(
+        bunch.X, bunch.domains, sample_weight=weight, n_resamples=40, random_state=0
+    )
+    assert np.abs(model.prevalence_ - plain.prevalence_).max() > 0.1
+    assert_allclose(found.draws.mean(axis=0), model.prevalence_, atol=0.03)
+    total, square = (np.bincount(bunch.domains, w) for w in (weight, weight**2))
+    assert_array_equal(found.n_rows, (total**2 / square).astype(int))
+    assert (found.n_rows < np.bincount(bunch.domains)).all()
+
+
+def test_weights_of_fit_are_asked_for(clouds):
+    bunch, plain = clouds
+    weight = np.full(len(bunch.X), 1.5)
+    model = DomainMixture(3, search=False, random_state=0)
+    model.fit(bunch.X, bunch.domains, sample_weight=weight)
+    for asked in (model, model.merge(0, 1)):
+        with pytest.raises(ValueError, match="fit was given weights; pass the same"):
+            asked.bootstrap(bunch.X, bunch.domains)
+    with pytest.raises(ValueError, match="must be None: fit was not given weights"):
+        plain.bootstrap(bunch.X, bunch.domains, sample_weight=weight)
+    with pytest.raises(ValueError, match="one entry per row"):
+        model.bootstrap(bunch.X, bunch.domains, sample_weight=weight[1:])
 
 
 def test_bad_domains(clouds):

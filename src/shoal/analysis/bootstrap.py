@@ -18,12 +18,13 @@ from shoal.analysis.proportions import (
 from shoal.analysis.resample import (
     Refit,
     Resample,
+    count_units,
     counts_words,
-    fitted_classes,
-    make_refit,
+    make_resampler,
+    original,
 )
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.validation import encode_domains, is_whole
+from shoal.validation import check_sample_weight, encode_domains, is_whole, row_weights
 
 __all__ = ["Difference", "Intervals", "bootstrap"]
 
@@ -54,11 +55,13 @@ class Intervals:
     draws : ndarray of shape (n_resamples, n_domains, n_classes)
         Prevalences of the resamples, classes matched to the estimate.
     co_assignment : ndarray of shape (n_samples,)
-        Share of the resamples in which each row, given its domain, keeps its class.
+        Share of the resamples in which each row, given its domain, keeps its class;
+        for DDFA, the class of its cluster.
     domains : ndarray of shape (n_domains,)
     class_names : list of str
     n_rows : ndarray of shape (n_domains,)
-        Number of rows (words, for counts) behind each domain.
+        Number of rows (words, for counts) behind each domain; of weighted rows, their
+        whole weights or the number of equally weighted rows as precise.
     """
 
     prevalence: Array
@@ -117,6 +120,7 @@ def bootstrap(
     X: Any,
     domains: Any,
     *,
+    sample_weight: Any = None,
     n_resamples: int = 200,
     level: float = 0.9,
     n_jobs: int | None = None,
@@ -131,6 +135,9 @@ def bootstrap(
         The rows of fit.
     domains : array-like of shape (n_samples,)
         Where each row comes from.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights of fit. Whole numbers are copies of a row; with others, rows are
+        drawn whatever their weight and then count their weight.
     n_resamples : int, default=200
     level : float, default=0.9
         Nominal coverage of each interval.
@@ -146,8 +153,7 @@ def bootstrap(
     -----
     The intervals cover the chance in which rows were seen. They do not cover a wrong
     number of classes, a fit that misses the best solution, or domains between which
-    the classes themselves look different. Every row counts once: the sample weights of
-    fit, if any, are not kept.
+    the classes themselves look different.
 
     A :class:`~shoal.DomainMixture` refits weights and prevalences from the fitted
     ones. :class:`~shoal.DDFA` and :class:`~shoal.DiscreteMixture` factorize the
@@ -184,15 +190,15 @@ def bootstrap(
     stretched_quantile(level)
     X = estimator._check_rows(X)
     codes = _check_codes(estimator, X, domains)
-    classes = fitted_classes(estimator, X, codes)
+    weight = _check_weight(estimator, sample_weight, codes)
+    resampler = make_resampler(estimator, X, codes, weight)
     seeds = check_random_state(random_state).randint(LARGEST, size=n_resamples)
     draws = np.empty((n_resamples, *estimator.prevalence_.shape))
     kept = np.zeros(X.shape[0], dtype=int)
-    found = _resample(make_refit(estimator, X, codes), seeds, n_jobs)
-    for index, resample in enumerate(found):
+    for index, resample in enumerate(_resample(resampler.refit, seeds, n_jobs)):
         draws[index] = resample.prevalence
-        kept += resample.classes == classes
-    n_rows = _count_rows(estimator, X, codes)
+        kept += resample.classes == resampler.classes
+    n_rows = _count_rows(estimator, X, codes, weight)
     low, high = prevalence_interval(
         estimator.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
     )
@@ -236,7 +242,26 @@ def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:
     return np.array(codes)
 
 
-def _count_rows(estimator: Any, X: Any, codes: Array) -> Array:
-    each = np.ravel(X.sum(axis=1)) if counts_words(estimator) else None
+def _check_weight(estimator: Any, sample_weight: Any, codes: Array) -> Array | None:
+    """The weights of fit: all or none of the two may have them."""
+    fitted = original(estimator)
+    weighted = getattr(fitted, "weighted_", False)
+    if weighted and sample_weight is None:
+        raise ValueError(
+            "sample_weight must be passed: fit was given weights; pass the same ones"
+        )
+    if sample_weight is None:
+        return None
+    if not weighted:
+        raise ValueError("sample_weight must be None: fit was not given weights")
+    weight = check_sample_weight(sample_weight, len(codes))
+    row_weights(codes, fitted.domain_weight_, weight)  # refuses domains without weight
+    return weight
+
+
+def _count_rows(estimator: Any, X: Any, codes: Array, weight: Array | None) -> Array:
+    if not counts_words(estimator):
+        return count_units(codes, weight, len(estimator.domains_))
+    each = np.ravel(X.sum(axis=1))
     count = np.bincount(codes, weights=each, minlength=len(estimator.domains_))
     return count.astype(np.int64)

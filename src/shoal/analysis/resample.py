@@ -13,19 +13,21 @@ import numpy as np
 
 from shoal.analysis.matching import match_by_rows
 from shoal.analysis.proportions import mixture_proportions
-from shoal.probability import match_rows, normalize_rows
+from shoal.canonical import copies_of, match_keys, row_keys
+from shoal.probability import domain_given_class, match_rows, normalize_rows
+from shoal.validation import row_weights
 
 __all__ = [
     "Refit",
     "Resample",
+    "Resampler",
+    "count_units",
     "counts_words",
-    "fitted_classes",
-    "make_refit",
-    "merged_refit",
+    "make_resampler",
     "mixture_refit",
     "original",
     "proportions_refit",
-    "table_refit",
+    "table_resampler",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +47,13 @@ class Resample(NamedTuple):
 Refit = Callable[[np.random.Generator], Resample]
 
 
+class Resampler(NamedTuple):
+    """The rows' classes under the fit, and refits that classify by the same rule."""
+
+    classes: Array  # (n_samples,)
+    refit: Refit
+
+
 def original(estimator: Any) -> Any:
     """The fitted estimator itself, also when some of its classes were merged."""
     return estimator.estimator if hasattr(estimator, "groups") else estimator
@@ -55,28 +64,28 @@ def counts_words(estimator: Any) -> bool:
     return getattr(original(estimator), "input", "rows") == "counts"
 
 
-def fitted_classes(estimator: Any, X: Any, codes: Array) -> Array:
-    """Class of each row, to compare with those of resamples."""
-    posterior = original(estimator)._posterior(X, codes, None)
-    return _merge(estimator, posterior.argmax(axis=1))
-
-
-def make_refit(estimator: Any, X: Any, codes: Array) -> Refit:
-    """The refit that suits what the estimator has fitted."""
+def make_resampler(
+    estimator: Any, X: Any, codes: Array, weight: Array | None = None
+) -> Resampler:
+    """The refit that suits what the estimator has fitted; ``weight`` as in fit."""
     if hasattr(estimator, "groups"):
-        return merged_refit(estimator, X, codes)
-    if hasattr(estimator, "_warm_refit"):
-        return estimator._warm_refit(X, codes)
-    if hasattr(estimator, "features_") and hasattr(estimator, "weights_"):
-        return mixture_refit(estimator, X, codes)
+        return _merged_resampler(estimator, X, codes, weight)
     if hasattr(estimator, "word_given_class_"):
-        return table_refit(estimator, estimator._read_bags(X), codes)
+        return table_resampler(estimator, estimator._read_bags(X), codes, weight)
     if getattr(estimator, "discretizer_", None) is not None:
-        return table_refit(estimator, _cluster_bags(estimator, X), codes)
-    return proportions_refit(estimator, X, codes)
+        bags = _cluster_bags(estimator, X, codes)
+        return table_resampler(estimator, bags, codes, weight)
+    classes = estimator._posterior(X, codes, None).argmax(axis=1)
+    if hasattr(estimator, "_warm_refit"):
+        return Resampler(classes, estimator._warm_refit(X, codes))
+    if hasattr(estimator, "features_") and hasattr(estimator, "weights_"):
+        return Resampler(classes, mixture_refit(estimator, X, codes, weight))
+    return Resampler(classes, proportions_refit(estimator, X, codes, weight))
 
 
-def mixture_refit(estimator: Any, X: Any, codes: Array) -> Refit:
+def mixture_refit(
+    estimator: Any, X: Any, codes: Array, weight: Array | None = None
+) -> Refit:
     """Weights and prevalences of a DomainMixture, a few iterations from the fit."""
     from shoal.mixture.objective import MixtureProblem
     from shoal.mixture.optimizer import optimize
@@ -85,19 +94,23 @@ def mixture_refit(estimator: Any, X: Any, codes: Array) -> Refit:
     columns = X if estimator.varying_.all() else X[:, estimator.varying_]
     design = estimator.features_.transform(columns[order])
     sorted_codes = codes[order]
-    share = _row_share(sorted_codes, estimator.domain_weight_)
-    whole = MixtureProblem(design, sorted_codes, share, len(estimator.domains_))
+    sorted_weight = None if weight is None else weight[order]
+    domain_weight = estimator.domain_weight_
+    share = row_weights(sorted_codes, domain_weight)
+    whole = MixtureProblem(design, sorted_codes, share, len(domain_weight))
 
-    def classify(weights: Array, corners: Array) -> tuple[Array, Array]:
-        joint = whole.class_given_x(weights) * corners.T[sorted_codes]
-        return joint, joint.argmax(axis=1)
+    def classify(class_given_x: Array, corners: Array) -> Array:
+        return np.asarray((class_given_x * corners.T[sorted_codes]).argmax(axis=1))
 
-    _, fitted = classify(estimator.weights_, estimator.domain_given_class_)
+    fitted = classify(
+        whole.class_given_x(estimator.weights_), estimator.domain_given_class_
+    )
 
     def refit(generator: np.random.Generator) -> Resample:
         problem = copy.copy(whole)  # the same rows, other weights
-        count = _resample_rows(sorted_codes, generator)
-        problem.row_weight = (count * share).astype(design.dtype)
+        drawn = _draw_rows(sorted_codes, generator, sorted_weight)
+        drawn = row_weights(sorted_codes, domain_weight, drawn)
+        problem.row_weight = drawn.astype(design.dtype)
         fit = optimize(
             problem,
             estimator.weights_,
@@ -106,41 +119,60 @@ def mixture_refit(estimator: Any, X: Any, codes: Array) -> Refit:
             max_iter=MIXTURE_ITERATIONS,
             tol=1e-7,
         )
-        joint, found = classify(fit.weights, fit.domain_given_class)
-        weight = problem.row_weight / np.maximum(joint.sum(axis=1), TINY)
-        mass = np.empty(estimator.prevalence_.shape)
+        class_given_x = whole.class_given_x(fit.weights)
+        joint = class_given_x * fit.domain_given_class.T[sorted_codes]
+        joint *= (problem.row_weight / np.maximum(joint.sum(axis=1), TINY))[:, None]
+        prevalence = normalize_rows(_sum_by_code(joint, sorted_codes))
+        # as after a fit: rows are classified with the q(d|y) of the prevalences
+        found = classify(class_given_x, domain_given_class(prevalence, domain_weight))
         renamed = match_by_rows(fitted, found, estimator.n_classes_)
-        mass[:, renamed] = _sum_by_code(joint * weight[:, None], sorted_codes)
         classes = np.empty(len(codes), dtype=np.intp)
         classes[order] = renamed[found]
-        return Resample(normalize_rows(mass), classes)
+        return Resample(prevalence[:, np.argsort(renamed)], classes)
 
     return refit
 
 
-def merged_refit(estimator: Any, X: Any, codes: Array) -> Refit:
+def _merged_resampler(
+    estimator: Any, X: Any, codes: Array, weight: Array | None
+) -> Resampler:
     """The original's refit, its classes merged afterwards."""
-    inner = make_refit(original(estimator), X, codes)
+    inner = make_resampler(original(estimator), X, codes, weight)
 
     def refit(generator: np.random.Generator) -> Resample:
-        found = inner(generator)
+        found = inner.refit(generator)
         parts = [found.prevalence[:, group].sum(axis=1) for group in estimator.groups]
         return Resample(np.stack(parts, axis=1), _merge(estimator, found.classes))
 
-    return refit
+    return Resampler(_merge(estimator, inner.classes), refit)
 
 
-def table_refit(estimator: Any, bags: Any, codes: Array) -> Refit:
-    """Both factors of a table of words (clusters) by domains, counts drawn again."""
+def table_resampler(
+    estimator: Any, bags: Any, codes: Array, weight: Array | None = None
+) -> Resampler:
+    """Both factors of a table of words (clusters) by domains, counts drawn again.
+
+    The class of a bag is the likeliest of its words, given its domain: for DDFA that
+    is the class of the row's cluster, not of its own q(d|x), which a resample would
+    have to adjust row by row.
+    """
     from shoal.stages.factorize import factorize
     from shoal.words import sum_by_domain
 
     fitted = estimator.factorization_
     n_words = fitted.cluster_given_class.shape[1]
     bags = bags[:, :n_words]  # words that fit has not seen have no factor
-    counts = sum_by_domain(bags, codes, len(estimator.domains_))
+    counts = sum_by_domain(bags, codes, len(estimator.domains_), weight)
     size = counts.sum(axis=1).round().astype(int)
+    if weight is not None:
+        size = count_units(codes, weight, len(estimator.domains_))
     share = normalize_rows(counts)
+    options = _factorizer_options(estimator)
+
+    def classify(word_given_class: Array, prevalence: Array) -> Array:
+        log_words = np.log(np.maximum(word_given_class, TINY))
+        log_prior = np.log(np.maximum(prevalence, TINY))
+        return np.asarray((bags @ log_words.T + log_prior[codes]).argmax(axis=1))
 
     def refit(generator: np.random.Generator) -> Resample:
         # A word that is missed by chance leaves a trace, and keeps its column.
@@ -153,25 +185,28 @@ def table_refit(estimator: Any, bags: Any, codes: Array) -> Refit:
             allow_fewer=True,
             check_identifiable=False,
             random_state=int(generator.integers(np.iinfo(np.int32).max)),
+            **options,
         )
         same = match_rows(fitted.cluster_given_class, found.cluster_given_class)
         prevalence = found.class_given_domain[:, same]
-        log_words = np.log(np.maximum(found.cluster_given_class[same], TINY))
-        log_prior = np.log(np.maximum(prevalence, TINY))
-        classes = (bags @ log_words.T + log_prior[codes]).argmax(axis=1)
-        return Resample(prevalence, classes)
+        return Resample(
+            prevalence, classify(found.cluster_given_class[same], prevalence)
+        )
 
-    return refit
+    classes = classify(fitted.cluster_given_class, estimator.prevalence_)
+    return Resampler(classes, refit)
 
 
-def proportions_refit(estimator: Any, X: Any, codes: Array) -> Refit:
+def proportions_refit(
+    estimator: Any, X: Any, codes: Array, weight: Array | None = None
+) -> Refit:
     """Prevalences alone, with q(y|x) kept: for estimators without a cheaper half."""
     class_given_x = np.asarray(estimator._class_given_x(X), dtype=float)
     ratio = class_given_x / np.maximum(estimator.class_weight_, TINY)
     rows_of = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
 
     def refit(generator: np.random.Generator) -> Resample:
-        count = _resample_rows(codes, generator)
+        count = _draw_rows(codes, generator, weight)
         prevalence = np.array(
             [mixture_proportions(ratio[r], count[r], tol=1e-5) for r in rows_of]
         )
@@ -193,32 +228,67 @@ def _merge(estimator: Any, classes: Array) -> Array:
     return merged[classes]
 
 
-def _cluster_bags(estimator: Any, X: Any) -> Any:
-    """Cluster of each row, as bags of one; those of fit where these are its rows."""
+def _cluster_bags(estimator: Any, X: Any, codes: Array) -> Any:
+    """Cluster of each row, as bags of one: that of fit where the row was in it.
+
+    Clusters of fit come from out-of-fold q(d|x); those of other rows are predicted.
+    """
     from shoal.words import single_word_bags
 
     discretizer = estimator.discretizer_
-    clusters = discretizer.labels_
-    if len(clusters) != X.shape[0]:
-        columns = X if estimator.varying_.all() else X[:, estimator.varying_]
-        clusters = discretizer.predict(estimator.discriminator_.predict_proba(columns))
+    position = match_keys(estimator.row_keys_, row_keys(X, codes))
+    clusters = discretizer.labels_[position]
+    new = position < 0
+    if new.any():
+        columns = X[new] if estimator.varying_.all() else X[new][:, estimator.varying_]
+        domain_given_x = estimator.discriminator_.predict_proba(columns)
+        clusters[new] = discretizer.predict(domain_given_x)
     return single_word_bags(clusters, discretizer.n_clusters_)
 
 
-def _resample_rows(codes: Array, generator: np.random.Generator) -> Array:
-    """How often each row is drawn when every domain draws as many rows as it has."""
+def _factorizer_options(estimator: Any) -> dict[str, Any]:
+    """Options of the factorizer that fit was given, if they are for its method."""
+    given = estimator.factorizer
+    if isinstance(given, str) or given.method != estimator.factorization_.method:
+        return {}
+    return dict(given.options or {})
+
+
+def count_units(codes: Array, weight: Array | None, n_domains: int) -> Array:
+    """Number of rows behind each domain, as whole numbers.
+
+    A whole weight is that many rows; of other weights, rows count as many as equal
+    weights would need to be as precise (Kish's effective sample size).
+    """
+    if weight is None:
+        return np.bincount(codes, minlength=n_domains)
+    copies = copies_of(weight)
+    if copies is not None:
+        return np.bincount(codes, copies, minlength=n_domains).astype(np.int64)
+    total = np.bincount(codes, weight, minlength=n_domains)
+    square = np.bincount(codes, weight**2, minlength=n_domains)
+    return np.maximum(total**2 / square, 1).astype(np.int64)
+
+
+def _draw_rows(
+    codes: Array, generator: np.random.Generator, weight: Array | None = None
+) -> Array:
+    """Weight of each row when every domain draws as many rows as it has.
+
+    A row of whole weight is that many rows to draw from. Otherwise rows of positive
+    weight are drawn, and a row counts its weight as often as it is drawn.
+    """
+    weight = np.ones(len(codes)) if weight is None else weight
+    copies = copies_of(weight)
+    units = (weight > 0).astype(np.intp) if copies is None else copies
     count = np.empty(len(codes), dtype=np.int64)
     for code in range(int(codes.max()) + 1):
         rows = np.flatnonzero(codes == code)
-        drawn = generator.integers(len(rows), size=len(rows))
+        last = np.cumsum(units[rows])
+        drawn = generator.integers(last[-1], size=last[-1])
+        drawn = np.searchsorted(last, drawn, side="right")
         count[rows] = np.bincount(drawn, minlength=len(rows))
-    return count
-
-
-def _row_share(codes: Array, domain_weight: Array) -> Array:
-    """Weight of one row: those of a domain sum to its weight."""
-    size = np.bincount(codes, minlength=len(domain_weight))
-    return np.asarray((domain_weight / size)[codes])
+    return count if copies is not None else count * weight
 
 
 def _sum_by_code(values: Array, codes: Array) -> Array:

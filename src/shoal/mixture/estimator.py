@@ -120,6 +120,8 @@ default="auto"
         then the final climb's under those chosen.
     n_iter_ : int
         Iterations of the final climb.
+    weighted_ : bool
+        Whether fit was given ``sample_weight``.
     n_classes_, n_features_in_, class_names_
 
     See Also
@@ -257,6 +259,7 @@ default="auto"
         self, X: Any, codes: Array, names: Array, sample_weight: Any
     ) -> TrainingRows:
         """Rows without constant columns, in an order only their content decides."""
+        self.weighted_ = sample_weight is not None
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, X.shape[0])
         self.varying_ = varying_columns(X)
