@@ -213,3 +213,37 @@ def expand(counts):
         [np.repeat(np.arange(counts.shape[1]), row) for row in counts]
     )
     return rows[:, None], np.repeat(np.arange(len(counts)), counts.sum(axis=1))
+
+
+# ---- a new domain as one of the estimator's own ----------------------------------
+
+
+@pytest.mark.parametrize("kind", ["mixture", "merged", "words"])
+def test_as_domain_adds_the_domain_and_changes_nothing_else(clouds, kind):
+    bunch, model = clouds
+    X, domains = bunch.X[:500], bunch.domains[:500]
+    if kind == "words":
+        X = np.rint(np.clip(bunch.X[:, :3] + 4, 0, None))
+        model = DiscreteMixture(3, input="counts", random_state=0)
+        model, X = model.fit(X, bunch.domains), X[:500]
+    elif kind == "merged":
+        model = model.merge("c1", "c3", name="both")
+    found = model.adapt(X[domains == 2], random_state=0)
+    joined = found.as_domain("new")
+    assert joined.domains_.tolist() == [*model.domains_.tolist(), "new"]
+    assert joined.class_names_ == model.class_names_
+    assert_allclose(joined.prevalence_[-1], found.prevalence, atol=1e-9)
+    assert_allclose(joined.prevalence_[:-1], model.prevalence_)
+    assert_allclose(joined.predict_proba(X, "new"), found.predict_proba(X), atol=1e-7)
+    assert_allclose(
+        joined.predict_proba(X, domains), model.predict_proba(X, domains), atol=1e-7
+    )
+    assert "new" not in model.domains_.tolist()
+
+
+def test_as_domain_refuses_a_known_name(clouds):
+    bunch, model = clouds
+    found = model.adapt(bunch.X[:50], random_state=0)
+    with pytest.raises(ValueError, match="name=3 is a domain of the estimator"):
+        found.as_domain(3)
+    assert found.as_domain(8).domains_.dtype.kind == "i"

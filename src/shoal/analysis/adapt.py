@@ -1,5 +1,6 @@
 """The class mix of a domain that fit has not seen, with its classes kept."""
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ Array = np.ndarray[Any, Any]
 N_RESAMPLES = 200
 # Weights of resamples held at once: 32 MB of them.
 CHUNK = 4_000_000
+# Share of the mixing distribution of a domain added after the fit.
+VANISHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,20 @@ class Adaptation:
     def predict(self, X: Any) -> Array:
         """Most probable class of rows of the new domain."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def as_domain(self, name: Any) -> Any:
+        """Copy of the estimator that knows the new domain by ``name``.
+
+        The domain joins with a vanishing share of the mixing distribution: q(y|x) and
+        what is said of all other domains stay as fitted. Rows of the new domain can be
+        classed, but not scored: nothing was learned from them about q(d|x).
+
+        Parameters
+        ----------
+        name : hashable
+            Of the kind of the other domains, and none of them.
+        """
+        return _with_domain(self.estimator, name, self.prevalence)
 
     def to_pandas(self) -> Any:
         """Table with one row per class."""
@@ -141,6 +158,31 @@ def adapt(
         class_names=list(estimator.class_names_),
         estimator=estimator,
     )
+
+
+def _with_domain(estimator: Any, name: Any, prevalence: Array) -> Any:
+    known = estimator.domains_.tolist()
+    if name in known:
+        raise ValueError(f"name={name!r} is a domain of the estimator already")
+    if hasattr(estimator, "groups"):  # merged classes: their shares are split as before
+        shares = estimator._split_prevalence(prevalence)
+        origin = _with_domain(estimator.estimator, name, shares)
+        seen = type(estimator)(origin, estimator.groups)
+        return seen._see_through(list(estimator.class_names_))
+    extended = copy.copy(estimator)
+    extended._store(
+        np.vstack([estimator.prevalence_, prevalence]),
+        _as_names([*known, name]),
+        np.append(estimator.domain_weight_ * (1 - VANISHING), VANISHING),
+    )
+    extended.class_names_ = list(estimator.class_names_)
+    return extended
+
+
+def _as_names(names: list[Any]) -> Array:
+    """Names of one kind as their own dtype, others as objects."""
+    alike = len({type(name) for name in names}) == 1
+    return np.array(names) if alike else np.fromiter(names, object, len(names))
 
 
 def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
