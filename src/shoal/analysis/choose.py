@@ -78,6 +78,8 @@ class NClassesChoice:
         The choice; None when there is no clear one.
     sentence : str
         The choice and its reason in plain words.
+    signal : bool
+        False where domains do not differ beyond chance: nothing to learn from.
     """
 
     candidates: Array
@@ -92,6 +94,7 @@ class NClassesChoice:
     baseline: float
     n_classes: int | None
     sentence: str
+    signal: bool = True
 
     def to_pandas(self) -> Any:
         """Table with one row per candidate."""
@@ -394,6 +397,7 @@ def _conclude(evidence: Evidence) -> NClassesChoice:
         baseline=evidence.baseline.mean,
         n_classes=decision.n_classes,
         sentence=decision.sentence,
+        signal=decision.signal,
     )
 
 
