@@ -1,0 +1,211 @@
+"""Train a backbone without labels, within a number of minutes.
+
+    python benchmarks/vision/pretrain.py --data DIR --minutes 10 --out net.safetensors
+
+``DIR`` holds CIFAR in its official binary layout (``cifar-10-batches-bin`` or
+``cifar-100-binary``, or one of these itself), or ``train.npy`` (uint8, n x h x w x 3)
+with, for the monitor, ``train_labels.npy``, ``test.npy`` and ``test_labels.npy``.
+Labels are for the monitor's kNN accuracy alone. The number of epochs is what fits: a
+few epochs are timed, their weights thrown away, and the cosine runs over the epochs
+that the rest of the minutes allows. Needs torch, numpy, scikit-learn and safetensors.
+"""
+
+import argparse
+import copy
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from shoal.datasets.images_cifar import load_cifar10, load_cifar20
+from shoal.vision.checkpoint import read_checkpoint
+from shoal.vision.data import ImageSet
+from shoal.vision.knn import knn_monitor
+from shoal.vision.moco import moco_pretext
+from shoal.vision.nets import resnet
+from shoal.vision.pretext import Monitor, Pretext, Pretrained
+from shoal.vision.simclr import simclr_pretext
+
+METHODS = {"simclr": simclr_pretext, "moco": moco_pretext}
+LEARNING_RATE = {"simclr": 0.4, "moco": 0.06}  # for 512 images
+WEIGHT_DECAY = {"simclr": 1e-4, "moco": 5e-4}
+TIMED_EPOCHS = 4
+
+
+def main(arguments: list[str] | None = None) -> None:
+    args = parse(arguments)
+    started = time.perf_counter()
+    parts = read_data(args.data)
+    device = torch.device(
+        args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    )
+    images = ImageSet(parts["train"], device)
+    task = make_task(args, images)
+    monitor = None
+    if "train_labels" in parts and "test" in parts:
+        monitor = knn_monitor(
+            images,
+            parts["train_labels"],
+            parts["test"],
+            parts["test_labels"],
+            device=device,
+        )
+    epochs, timing = choose_epochs(args, task, monitor, started)
+    print(f"{epochs} epochs of {len(images)} images ({timing})", file=sys.stderr)
+    result = train(args, task, epochs, monitor=monitor, checkpoint=args.checkpoint)
+    seconds = time.perf_counter() - started
+    if args.out:
+        result.save(
+            args.out, data=args.data.name, seed=args.seed, batch=args.batch_size
+        )
+    record = make_record(args, result, device, seconds, timing)
+    text = json.dumps(record, indent=2)
+    if args.record:
+        args.record.write_text(text + "\n")
+    print(json.dumps({k: v for k, v in record.items() if k != "curve"}, indent=2))
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    cli = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    cli.add_argument("--data", type=Path, required=True)
+    length = cli.add_mutually_exclusive_group(required=True)
+    length.add_argument("--minutes", type=float, help="all of it: set-up to last epoch")
+    length.add_argument("--epochs", type=int)
+    cli.add_argument("--method", choices=[*METHODS], default="simclr")
+    cli.add_argument("--depth", type=int, choices=[18, 34, 50], default=18)
+    cli.add_argument("--batch-size", type=int, default=512)
+    cli.add_argument("--temperature", type=float, default=0.1)
+    cli.add_argument("--lr", type=float, help="default: scaled with the batch size")
+    cli.add_argument("--weight-decay", type=float)
+    cli.add_argument("--seed", type=int, default=0)
+    cli.add_argument("--device")
+    cli.add_argument(
+        "--compile", default="default", help="off, or torch.compile's mode"
+    )
+    cli.add_argument("--monitor-every", type=int, default=25, metavar="EPOCHS")
+    cli.add_argument("--checkpoint", type=Path, help="written each epoch, resumed from")
+    cli.add_argument("--out", type=Path, help="backbone to write, .safetensors")
+    cli.add_argument("--record", type=Path, help="JSON to write")
+    return cli.parse_args(arguments)
+
+
+def read_data(folder: Path) -> dict[str, Any]:
+    """Images and labels by name: train, train_labels, test, test_labels."""
+    if (folder / "train.npy").is_file():
+        names = ("train", "train_labels", "test", "test_labels")
+        found = [name for name in names if (folder / f"{name}.npy").is_file()]
+        return {name: np.load(folder / f"{name}.npy") for name in found}
+    small = (folder / "data_batch_1.bin").is_file()
+    load = (
+        load_cifar10 if small or folder.name.startswith("cifar-10-") else load_cifar20
+    )
+    train, test = (load(folder, split=split) for split in ("train", "test"))
+    return {
+        "train": train.X,
+        "train_labels": train.labels,
+        "test": test.X,
+        "test_labels": test.labels,
+    }
+
+
+def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
+    torch.manual_seed(args.seed)
+    stem = "cifar" if max(images.size) <= 96 else "imagenet"
+    return METHODS[args.method](
+        images,
+        net=resnet(args.depth, stem=stem),
+        temperature=args.temperature,
+        seed=args.seed,
+        device=images.device,
+    )
+
+
+def train(
+    args: argparse.Namespace, task: Pretext, epochs: int, **options: Any
+) -> Pretrained:
+    default_lr = LEARNING_RATE[args.method] * args.batch_size / 512
+    decay = (
+        WEIGHT_DECAY[args.method] if args.weight_decay is None else args.weight_decay
+    )
+    mode: bool | str = {"off": False, "default": True}.get(args.compile, args.compile)
+    return task.train(
+        epochs=epochs,
+        batch_size=args.batch_size,
+        lr=default_lr if args.lr is None else args.lr,
+        weight_decay=decay,
+        seed=args.seed,
+        monitor_every=args.monitor_every,
+        compile=mode,
+        **options,
+    )
+
+
+def choose_epochs(
+    args: argparse.Namespace, task: Pretext, monitor: Monitor | None, started: float
+) -> tuple[int, str]:
+    """Epochs to train, and how they were found; a resumed run keeps its number."""
+    if args.checkpoint and args.checkpoint.exists():
+        return int(read_checkpoint(args.checkpoint)["plan"]["epochs"]), "as before"
+    if args.epochs:
+        return args.epochs, "as asked"
+    before = {name: copy.deepcopy(m.state_dict()) for name, m in task.modules.items()}
+    history = train(args, task, TIMED_EPOCHS, progress=False).history
+    for name, module in task.modules.items():
+        module.load_state_dict(before[name])
+    seconds = min(history["seconds"][1:])  # the first epoch compiles
+    looking = time.perf_counter()
+    if monitor is not None:
+        monitor(task.net)
+    now = time.perf_counter()
+    each = seconds + (now - looking) / args.monitor_every
+    epochs = max(int(0.98 * (args.minutes * 60 - (now - started)) / each), 1)
+    warm_up = sum(history["seconds"])
+    return epochs, f"{seconds:.3f} s an epoch, {warm_up:.0f} s to compile and time"
+
+
+def make_record(
+    args: argparse.Namespace,
+    result: Pretrained,
+    device: torch.device,
+    seconds: float,
+    timing: str,
+) -> dict[str, Any]:
+    history = result.history
+    on_gpu = device.type == "cuda"
+    name = torch.cuda.get_device_name(device) if on_gpu else platform.processor()
+    looked = [r for r in history.records if "knn_accuracy" in r]
+    return {
+        "method": result.method,
+        "data": args.data.name,
+        "device": name or platform.machine(),
+        "torch": torch.__version__,
+        "settings": {
+            name: value.name if isinstance(value, Path) else value
+            for name, value in vars(args).items()
+            if value is not None
+        },
+        "epochs": len(history),
+        "views_per_second": 2 * float(np.median(history["rows_per_second"])),
+        "training_seconds": sum(history["seconds"]),
+        "seconds": seconds,
+        "timing": timing,
+        "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None,
+        "knn_accuracy": looked[-1]["knn_accuracy"] if looked else None,
+        "loss": history["loss"][-1],
+        "curve": history.records,
+        "cores": os.cpu_count(),
+    }
+
+
+if __name__ == "__main__":
+    main()

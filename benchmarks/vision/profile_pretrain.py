@@ -1,0 +1,337 @@
+"""Where the time of a SimCLR step goes, and how far it is from what the GPU can do.
+
+    python benchmarks/vision/profile_pretrain.py --batch-size 512 1024 --compile off \
+        default reduce-overhead --record profile.json
+
+For every batch size and way of compiling: views per second of the whole step, and the
+time of its parts, each timed alone (views, forward, loss, backward, optimizer). Then
+the kernels of the best variant by torch's profiler, grouped, and two ceilings measured
+here: the arithmetic (a large bf16 product) and the memory traffic (a large copy) that
+the step needs at least. Images are random bytes: their content does not change the
+time.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from shoal.vision.augment import simclr_view
+from shoal.vision.contrast import nt_xent
+from shoal.vision.data import ImageSet, normalize, to_float
+from shoal.vision.devices import autocast_to, place_module
+from shoal.vision.nets import resnet
+from shoal.vision.pretext import Pretext, sgd
+from shoal.vision.simclr import simclr_pretext
+
+GROUPS = {
+    "convolution": ("conv", "cudnn", "wgrad", "dgrad", "fprop", "xmma", "implicit"),
+    "matrix product": ("gemm", "matmul", "cutlass", "nvjet"),
+    "norm, relu and other fused passes": ("triton", "batch_norm", "elementwise"),
+    "optimizer": ("multi_tensor", "fused_sgd"),
+    "gather and random": ("index", "distribution", "philox"),
+    "copy": ("memcpy", "memset", "copy"),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    args = parse(arguments)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    rng = np.random.default_rng(0)
+    shape = (args.images, args.size, args.size, 3)
+    images = ImageSet(rng.integers(0, 256, shape, dtype=np.uint8), device)
+    torch.backends.cudnn.benchmark = True
+    record: dict[str, Any] = {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "ceilings": ceilings(args, device),
+        "variants": [],
+    }
+    best: tuple[float, Callable[[], None]] | None = None
+    for batch_size in args.batch_size:
+        for mode in args.compile:
+            row, run = measure(args, images, batch_size, mode)
+            record["variants"].append(row)
+            print(json.dumps(row), flush=True)
+            if best is None or row["views_per_second"] > best[0]:
+                best = row["views_per_second"], run
+    if best is not None and not args.no_kernels:
+        record["kernels"] = kernels(best[1], device)
+    show(record)
+    if args.record:
+        args.record.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    cli = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    cli.add_argument("--batch-size", type=int, nargs="+", default=[512])
+    cli.add_argument("--compile", nargs="+", default=["off", "default"], metavar="MODE")
+    cli.add_argument("--images", type=int, default=50_000)
+    cli.add_argument("--size", type=int, default=32)
+    cli.add_argument("--depth", type=int, default=18)
+    cli.add_argument("--steps", type=int, default=60, help="steps timed")
+    cli.add_argument("--no-parts", action="store_true", help="time whole steps only")
+    cli.add_argument("--no-kernels", action="store_true", help="no profiler table")
+    cli.add_argument("--record", type=Path)
+    return cli.parse_args(arguments)
+
+
+def measure(
+    args: argparse.Namespace, images: ImageSet, batch_size: int, mode: str
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Time of one variant, and a function that takes one step of it."""
+    torch.compiler.reset()
+    device = images.device
+    task = simclr_pretext(images, net=resnet(args.depth), device=device)
+    run = whole_step(task, batch_size, mode)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    for _ in range(6):
+        run()
+    wait(device)
+    row: dict[str, Any] = {
+        "batch_size": batch_size,
+        "compile": mode,
+        "warm_up_seconds": round(time.perf_counter() - started, 1),
+    }
+    milliseconds = timed(run, args.steps, device)
+    row["step_ms"] = round(milliseconds, 3)
+    row["views_per_second"] = round(2 * batch_size / milliseconds * 1000)
+    if device.type == "cuda":
+        row["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
+    if not args.no_parts:
+        row["parts_ms"] = parts(args, task, batch_size, mode)
+    return row, run
+
+
+def whole_step(task: Pretext, batch_size: int, mode: str) -> Callable[[], None]:
+    """One step as the training loop takes it."""
+    device = task.images.device
+    for module in task.modules.values():
+        place_module(module, device).train()
+    optimizer = sgd(task.modules.values(), 0.1, 1e-4, device)
+    generator = torch.Generator(device).manual_seed(0)
+    step = compiled(task.step, mode)
+    order = torch.randperm(len(task.images)).to(device)
+
+    def run() -> None:
+        torch.compiler.cudagraph_mark_step_begin()
+        with autocast_to(device):
+            loss = step(order[:batch_size], generator)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return run
+
+
+def parts(
+    args: argparse.Namespace, task: Pretext, batch_size: int, mode: str
+) -> dict[str, float]:
+    """Milliseconds of the parts of a step, each compiled and timed alone."""
+    images, device = task.images, task.images.device
+    view = simclr_view(args.size)
+    indices = torch.arange(batch_size, device=device)
+    pixels = images.bytes_batch(indices)
+    draws = view.draw(2 * batch_size, device)
+
+    def make_views(pixels: Tensor, draws: Tensor) -> Tensor:
+        return normalize(view.apply(to_float(pixels.repeat(2, 1, 1, 1)), draws))
+
+    def project(x: Tensor) -> Tensor:
+        return task.head(task.net.features(x))
+
+    # Graphs replayed out of turn would share memory: parts are compiled without them.
+    plain = "default" if mode == "reduce-overhead" else mode
+    make, forward = compiled(make_views, plain), compiled(project, plain)
+    x = make(pixels, draws).detach()
+    z = torch.randn(2 * batch_size, 128, device=device, requires_grad=True)
+
+    optimizer = sgd([task.net, task.head], 1e-9, 0.0, device)
+
+    def gather() -> None:
+        images.bytes_batch(indices)
+        view.draw(2 * batch_size, device)
+
+    def go_forward() -> None:
+        with autocast_to(device):
+            forward(x)
+
+    def go_both_ways() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with autocast_to(device):
+            loss = forward(x).float().sum()
+        loss.backward()
+
+    def contrast() -> None:
+        nt_xent(*z.chunk(2), 0.1).backward()
+
+    runs: dict[str, Callable[[], Any]] = {
+        "gather and draw": gather,
+        "views": lambda: make(pixels, draws),
+        "forward": go_forward,
+        "forward and backward": go_both_ways,
+        "loss, both ways": contrast,
+        "optimizer": optimizer.step,
+    }
+    times = {name: timed(run, args.steps, device) for name, run in runs.items()}
+    return {name: round(value, 3) for name, value in times.items()}
+
+
+def compiled(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    if mode == "off":
+        return function
+    chosen = None if mode == "default" else mode
+    return torch.compile(function, mode=chosen, dynamic=False)
+
+
+def timed(run: Callable[[], Any], steps: int, device: torch.device) -> float:
+    """Median over five blocks of the milliseconds of one call."""
+    for _ in range(3):
+        run()
+    blocks = []
+    for _ in range(5):
+        wait(device)
+        started = time.perf_counter()
+        for _ in range(max(steps // 5, 1)):
+            run()
+        wait(device)
+        blocks.append((time.perf_counter() - started) / max(steps // 5, 1))
+    return 1000 * float(np.median(blocks))
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def ceilings(args: argparse.Namespace, device: torch.device) -> dict[str, float]:
+    """What a step must compute and move at least, and how fast this device is."""
+    n = 8192 if device.type == "cuda" else 512
+    a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
+    product = timed(lambda: a @ b, 50, device) / 1000
+    source = torch.empty(2**30 if device.type == "cuda" else 2**24, device=device)
+    target = torch.empty_like(source)
+    copy = timed(lambda: target.copy_(source), 20, device) / 1000
+    flops, activations = cost_of_a_view(resnet(args.depth), args.size)
+    rate = 2 * n**3 / product
+    bandwidth = 2 * source.numel() * source.element_size() / copy
+    # Training: backward costs twice the forward. Every activation of a convolution is
+    # written, read for statistics, read and written by the norm and read by the next
+    # convolution; backward passes over it about twice as often. In bf16.
+    n_bytes = 15 * 2 * activations
+    return {
+        "matrix_tflops": rate / 1e12,
+        "copy_tb_per_second": bandwidth / 1e12,
+        "gflop_per_view": 3 * flops / 1e9,
+        "mb_per_view": n_bytes / 1e6,
+        "views_per_second_by_arithmetic": rate / (3 * flops),
+        "views_per_second_by_memory": bandwidth / n_bytes,
+        "views_per_second_one_after_the_other": 1
+        / (3 * flops / rate + n_bytes / bandwidth),
+    }
+
+
+def cost_of_a_view(net: nn.Module, size: int) -> tuple[float, float]:
+    """Operations of a forward pass, and numbers that its convolutions put out."""
+    flops, activations = 0.0, 0.0
+
+    def count(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        nonlocal flops, activations
+        weight: Tensor = module.weight  # type: ignore[assignment]
+        flops += 2.0 * output[0].numel() * weight[0].numel()
+        activations += output[0].numel()
+
+    hooks = [
+        module.register_forward_hook(count)
+        for module in net.modules()
+        if isinstance(module, nn.Conv2d)
+    ]
+    with torch.no_grad():
+        net.eval()(torch.zeros(1, 3, size, size))
+    for hook in hooks:
+        hook.remove()
+    return flops, activations
+
+
+def kernels(run: Callable[[], None], device: torch.device) -> dict[str, Any]:
+    """Device time of a step by kind of kernel, and the ten longest kernels."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    steps = 10
+    wait(device)
+    started = time.perf_counter()
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(steps):
+            run()
+        wait(device)
+    wall = (time.perf_counter() - started) / steps * 1000
+    averages = profile.key_averages()
+    on_gpu = device.type == "cuda"
+
+    def milliseconds(event: Any) -> float:
+        time_us = event.self_device_time_total if on_gpu else event.self_cpu_time_total
+        return float(time_us) / 1000 / steps
+
+    wanted = [
+        event
+        for event in averages
+        if not on_gpu or event.device_type == torch.autograd.DeviceType.CUDA
+    ]
+    by_group: dict[str, float] = {}
+    for event in wanted:
+        name = event.key.lower()
+        group = next(
+            (g for g, marks in GROUPS.items() if any(mark in name for mark in marks)),
+            "other",
+        )
+        by_group[group] = by_group.get(group, 0.0) + milliseconds(event)
+    longest = sorted(wanted, key=milliseconds, reverse=True)[:12]
+    return {
+        "wall_ms_under_profiler": round(wall, 2),
+        "busy_ms": round(sum(by_group.values()), 2),
+        "by_kind_ms": {k: round(v, 3) for k, v in sorted(by_group.items())},
+        "longest": [
+            {"kernel": e.key[:90], "ms": round(milliseconds(e), 3), "calls": e.count}
+            for e in longest
+        ],
+    }
+
+
+def show(record: dict[str, Any]) -> None:
+    print(f"\n{record['device']}, torch {record['torch']}")
+    for name, value in record["ceilings"].items():
+        print(f"  {name:40s} {value:14,.1f}")
+    print(f"{'batch':>6s} {'compile':>28s} {'ms':>8s} {'views/s':>9s}  parts (ms)")
+    for row in record["variants"]:
+        pieces = "  ".join(f"{k} {v}" for k, v in row.get("parts_ms", {}).items())
+        print(
+            f"{row['batch_size']:6d} {row['compile']:>28s} {row['step_ms']:8.2f} "
+            f"{row['views_per_second']:9,d}  {pieces}"
+        )
+    if "kernels" in record:
+        table = record["kernels"]
+        print(f"device busy {table['busy_ms']} ms of a step; by kind:")
+        for kind, value in table["by_kind_ms"].items():
+            print(f"  {kind:40s} {value:8.3f}")
+        for row in table["longest"]:
+            print(f"  {row['ms']:8.3f} ms {row['calls']:5d} x {row['kernel']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Folders of image files: ``root/domain/*.jpg`` or ``root/domain/class/*.jpg``."""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
+from shoal.io.images import ImageList, list_images, read_pixels
+
+__all__ = ["load_image_folder", "read_class_folders"]
+
+Array = np.ndarray[Any, Any]
+
+
+def load_image_folder(
+    path: str | os.PathLike[str],
+    size: int | None = None,
+    *,
+    domain_from: str | None = None,
+    skip_bad: bool = False,
+) -> Bunch:
+    """Load images that lie in one folder per domain.
+
+    Parameters
+    ----------
+    path : path
+        ``path/domain/*.jpg``, or ``path/domain/class/*.jpg`` when true classes are
+        known. Greyscale and transparent images become RGB.
+    size : int or None, default=None
+        Height and width that every image is cut and resized to; None: as they are,
+        which needs all of one square size.
+    domain_from : str or None, default=None
+        Regular expression whose first group is the domain, searched in the path below
+        ``path``, instead of the first folder.
+    skip_bad : bool, default=False
+        Leave unreadable files out even when they are more than 1 in 100.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n, size, size, 3) uint8, ``domains``, ``labels`` (names of the inner
+        folders, for scoring only, or None), ``files`` (paths below ``path``),
+        ``skipped``, ``description``, ``licence``.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise InputError(
+            "E101", f'no folder "{root}"', "give the folder that holds the domains"
+        )
+    listed = list_images(root, domain_from=domain_from, skip_bad=skip_bad)
+    _warn_of_messages(listed)
+    pixels, readable = read_pixels(
+        listed.paths, size or _common_size(listed), skip_bad=skip_bad
+    )
+    files = np.array(listed.names)[readable]
+    inner = [name.split("/")[1:-1] for name in files]
+    has_classes = domain_from is None and all(len(folders) == 1 for folders in inner)
+    return Bunch(
+        X=pixels,
+        domains=listed.domains[readable].astype(str),
+        labels=np.array([folders[0] for folders in inner]) if has_classes else None,
+        files=files,
+        skipped=[*listed.skipped, *np.array(listed.names)[~readable]],
+        description=f"Images of {root.name}, one folder per domain.",
+        licence="that of the images",
+    )
+
+
+def read_class_folders(
+    root: Path,
+    classes: Sequence[str],
+    size: int,
+    *,
+    keep: Callable[[int], Array] | None = None,
+    skip_bad: bool = False,
+) -> tuple[Array, Array, Array]:
+    """Images of ``root/<class>/*`` for the classes asked for.
+
+    Parameters
+    ----------
+    root : Path
+        Holds a folder per class.
+    classes : sequence of str
+        Folders to read.
+    size : int
+        Height and width.
+    keep : callable or None, default=None
+        From the number of files of a class to the places of those wanted, in order of
+        name.
+    skip_bad : bool, default=False
+        As :func:`load_image_folder`.
+
+    Returns
+    -------
+    images : ndarray of shape (n, size, size, 3), dtype uint8
+    labels : ndarray of shape (n,)
+        Places in ``classes``.
+    files : ndarray of shape (n,)
+        Paths below ``root``, sorted within a class.
+    """
+    paths: list[Path] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        inside = sorted(p for p in (root / name).iterdir() if p.is_file())
+        if keep is not None:
+            inside = [inside[place] for place in keep(len(inside))]
+        paths += inside
+        labels += [label] * len(inside)
+    images, readable = read_pixels(paths, size, skip_bad=skip_bad)
+    files = np.array([path.relative_to(root).as_posix() for path in paths])
+    return images, np.array(labels, dtype=np.intp)[readable], files[readable]
+
+
+def _warn_of_messages(listed: ImageList) -> None:
+    for message in listed.messages:
+        warnings.warn(f"{message.text}; {message.hint}", ShoalWarning, stacklevel=3)
+    names, counts = np.unique(listed.domains.astype(str), return_counts=True)
+    if counts.min() < 2:
+        warnings.warn(
+            f'domain "{names[counts.argmin()]}" has one image, which says nothing of '
+            "its class mix; add images or move it into another domain",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )
+
+
+def _common_size(listed: ImageList) -> int:
+    sizes = sorted({(int(w), int(h)) for w, h in listed.sizes})
+    if len(sizes) == 1 and sizes[0][0] == sizes[0][1]:
+        return sizes[0][0]
+    shown = ", ".join(f"{w} x {h}" for w, h in sizes[:3])
+    raise InputError(
+        "E124",
+        f"images must be squares of one size; found {shown}",
+        "give size, such as size=64, to cut and resize all of them",
+    )
