@@ -25,10 +25,7 @@ Array = np.ndarray[Any, Any]
 CLASSES = {
     "Adjuster": "shoal.stages.adjust.estimator",
     "Calibration": "shoal.stages.discriminate.calibrate",
-    "DDFA": "shoal.ddfa",
-    "DiscreteMixture": "shoal.discrete",
     "Discriminator": "shoal.stages.discriminate.estimator",
-    "DomainMixture": "shoal.mixture.estimator",
     "Factorization": "shoal.stages.factorize.result",
     "Factorizer": "shoal.stages.factorize.estimator",
     "FeatureMap": "shoal.mixture.features",
@@ -44,8 +41,8 @@ CLASSES = {
 LEFT_OUT = {("Discriminator", "domain_given_x_")}
 
 # Text arrays are padded to their longest entry: a bound on what a file can ask for.
-LONGEST_TEXT = 100_000
-MOST_TEXT = 50_000_000
+LONGEST_TEXT = 400_000
+MOST_TEXT = 200_000_000
 
 NAMED_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -69,6 +66,8 @@ class Writer:
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"$float": str(value)}
+        if isinstance(value, bytes):
+            return {"$bytes": value.hex()}
         if isinstance(value, (list, tuple, dict)):
             return self._container(value, where)
         if isinstance(value, (np.ndarray, np.generic, np.dtype)):
@@ -88,22 +87,19 @@ class Writer:
     def _numpy(self, value: Any, where: str) -> Any:
         if isinstance(value, np.dtype):
             return {"$dtype": value.str}
+        dtype, kind = value.dtype, value.dtype.kind
+        if kind not in "biufMUSO" or dtype.itemsize > 8 and kind == "f":
+            raise TypeError(f"cannot save {where}, of {dtype}; use float64")
         if isinstance(value, np.generic):
-            return {"$scalar": self._numpy(np.asarray(value), where)}
-        if value.dtype.kind == "O":
+            plain = value.view(np.int64) if kind == "M" else value
+            return {"$scalar": dtype.str, "value": self.encode(plain.item(), where)}
+        shape = list(value.shape)
+        if kind in "US":
+            items = self.encode(value.ravel().tolist(), where)
+            return {"$text": items, "shape": shape, "dtype": dtype.str}
+        if kind == "O":
             items = [self.encode(item, where) for item in value.ravel()]
-            return {"$objects": items, "shape": list(value.shape)}
-        if value.dtype.kind == "U":
-            items = value.ravel().tolist()
-            return {
-                "$text": items,
-                "shape": list(value.shape),
-                "dtype": value.dtype.str,
-            }
-        if value.dtype.kind not in "biufM":
-            raise TypeError(
-                f"cannot save {where}: arrays of {value.dtype} have no form"
-            )
+            return {"$objects": items, "shape": shape}
         return self._numbers(value)
 
     def _numbers(self, value: Array) -> dict[str, Any]:
@@ -120,6 +116,7 @@ class Writer:
             )
             value = value.astype(smallest) if smallest.kind in "iu" else value
         name = f"a{len(self.arrays)}"
+        value = value.astype(value.dtype.newbyteorder("="), copy=False)
         self.arrays[name] = np.ascontiguousarray(value).reshape(value.shape)
         return {"$array": name, **node}
 
@@ -163,7 +160,8 @@ class Reader:
         if isinstance(node, list):
             return [self.decode(item) for item in node]
         kinds = {
-            "$float": self._float,
+            "$float": lambda node: NAMED_FLOATS[node["$float"]],
+            "$bytes": lambda node: bytes.fromhex(node["$bytes"]),
             "$tuple": lambda node: tuple(self.decode(_listed(node["$tuple"]))),
             "$dict": self._dict,
             "$array": self._array,
@@ -179,9 +177,6 @@ class Reader:
         if kind not in kinds:
             raise damaged(f"the manifest has a value of an unknown kind ({kind!r})")
         return kinds[kind](node)
-
-    def _float(self, node: Any) -> float:
-        return NAMED_FLOATS[node["$float"]]
 
     def _dict(self, node: Any) -> dict[Any, Any]:
         return {
@@ -200,10 +195,13 @@ class Reader:
         return value.T if node.get("order") == "F" else value
 
     def _scalar(self, node: Any) -> Any:
-        value = self.decode(node["$scalar"])
-        if not isinstance(value, np.ndarray) or value.ndim:
-            raise damaged("the manifest has a scalar that is none")
-        return value[()]
+        value, dtype = self.decode(node["value"]), _element_dtype(node["$scalar"])
+        if dtype.kind == "M":
+            return np.int64(value).view(dtype)
+        scalar = np.array(value, dtype=dtype)[()]
+        if not isinstance(scalar, np.generic) or scalar != value == value:
+            raise damaged(f"the manifest has a scalar that does not fit {dtype}")
+        return scalar
 
     def _objects(self, node: Any) -> Array:
         items = self.decode(_listed(node["$objects"]))
@@ -212,12 +210,13 @@ class Reader:
         return value.reshape(_shape(node))
 
     def _text(self, node: Any) -> Array:
-        items, dtype = _listed(node["$text"]), np.dtype(node["dtype"])
-        length = dtype.itemsize // 4
-        if dtype.kind != "U" or not all(isinstance(item, str) for item in items):
+        items = self.decode(_listed(node["$text"]))
+        dtype = _element_dtype(node["dtype"])
+        if dtype.kind not in "US" or dtype.itemsize * len(items) > MOST_TEXT:
             raise damaged("the manifest has a text array that is none")
-        if length > LONGEST_TEXT or length * len(items) > MOST_TEXT:
-            raise damaged("the manifest asks for a text array beyond all measure")
+        if not all(isinstance(item, str if dtype.kind == "U" else bytes)
+                   for item in items):  # fmt: skip
+            raise damaged("the manifest has a text array that holds something else")
         return np.array(items, dtype=dtype).reshape(_shape(node))
 
     def _random_state(self, node: Any) -> np.random.RandomState:
@@ -226,26 +225,32 @@ class Reader:
         return random
 
     def _object(self, node: Any) -> Any:
-        return self.restore(node["$object"], node["state"])
+        name = node["$object"]
+        if name not in CLASSES:
+            raise damaged(f"the manifest names a class that is not allowed: {name!r}")
+        return self.restore(getattr(import_module(CLASSES[name]), name), node["state"])
 
-    def restore(self, name: str, state: Any) -> Any:
-        """An object of one of shoal's classes, without calling its fit."""
-        if name not in CLASSES or not isinstance(state, dict):
-            raise damaged(f"the manifest names a class that shoal has not: {name!r}")
-        cls: Any = getattr(import_module(CLASSES[name]), name)
+    def restore(self, cls: Any, state: Any) -> Any:
+        """An object of one of shoal's classes; neither __init__ nor fit is called."""
         values = {key: self.decode(item) for key, item in state.items()}
         if dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
-        parameters = set(inspect.signature(cls).parameters)
-        foreign = [key for key in values if not _may_hold(cls, key, parameters)]
-        absent = sorted(parameters - set(values))
+        parameters = inspect.signature(cls).parameters
+        # A parameter that a later version added has its default in older files.
+        defaults = {name: one.default for name, one in parameters.items()}
+        absent = [
+            name
+            for name, default in defaults.items()
+            if name not in values and default is inspect.Parameter.empty
+        ]
+        foreign = [key for key in values if not _may_hold(cls, key, set(parameters))]
         if foreign or absent:
             raise damaged(
-                f"{name} in the manifest has the wrong attributes "
+                f"{cls.__name__} in the manifest has the wrong attributes "
                 f"({', '.join((foreign or absent)[:3])})"
             )
         value = cls.__new__(cls)
-        value.__dict__.update(values)
+        value.__dict__.update(defaults | values)
         return value
 
 
@@ -255,10 +260,19 @@ def _may_hold(cls: type, key: str, parameters: set[str]) -> bool:
     return key in parameters or (fitted and not hasattr(cls, key))
 
 
-def _plain_dtype(name: Any) -> np.dtype[Any]:
+def _element_dtype(name: Any) -> np.dtype[Any]:
+    """A type of number, date or text, of a size that is not absurd."""
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype(object)
-    if dtype.kind not in "biufM" or dtype.itemsize > 16:
-        raise damaged(f"the manifest names a type of number that is none: {name!r}")
+    longest = LONGEST_TEXT if dtype.kind in "US" else 8
+    if dtype.kind not in "biufMUS" or dtype.itemsize > longest or dtype.shape:
+        raise damaged(f"the manifest names a type that is none: {name!r}")
+    return dtype
+
+
+def _plain_dtype(name: Any) -> np.dtype[Any]:
+    dtype = _element_dtype(name)
+    if dtype.kind in "US":
+        raise damaged(f"the manifest has text where numbers belong: {name!r}")
     return dtype
 
 

@@ -1,0 +1,88 @@
+"""A few made-up rows and their probabilities, stored with a model as its own witness.
+
+They show, on loading, that the model still is what it was: a damaged or forged file
+fails here instead of in use, and so does a library that computes something else.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from shoal.io.values import damaged
+
+__all__ = ["check_probe", "make_probe"]
+
+Array = np.ndarray[Any, Any]
+
+N_ROWS = 8
+# Other processors and libraries round differently.
+RELATIVE, ABSOLUTE = 1e-4, 1e-6
+
+
+def make_probe(estimator: Any) -> dict[str, Any] | None:
+    """Rows and their probabilities, pooled and in the first domain.
+
+    None for a model whose rows cannot be made up.
+    """
+    rows = _made_up_rows(estimator)
+    if rows is None:
+        return None
+    return {
+        "rows": rows,
+        "pooled": estimator.predict_proba(rows),
+        "in_first": estimator.predict_proba(rows, _first_domain(estimator)),
+    }
+
+
+def check_probe(estimator: Any, probe: Any) -> None:
+    """Raise unless the model gives the stored probabilities."""
+    if probe is None:
+        return
+    rows = probe["rows"]
+    pairs = [
+        (estimator.predict_proba(rows), probe["pooled"]),
+        (
+            estimator.predict_proba(rows, _first_domain(estimator)),
+            probe["in_first"],
+        ),
+    ]
+    for got, stored in pairs:
+        if got.shape != np.shape(stored) or not np.all(
+            np.isclose(got, stored, rtol=RELATIVE, atol=ABSOLUTE)
+        ):
+            raise damaged("the model gives other probabilities than when it was saved")
+
+
+def _first_domain(estimator: Any) -> Any:
+    first = estimator.domains_.tolist()[:1]
+    return first * N_ROWS  # one per row: a tuple alone would not pass for one domain
+
+
+def _made_up_rows(estimator: Any) -> Array | None:
+    """Rows like those of fit in centre and spread, but none of them."""
+    while hasattr(estimator, "groups"):
+        estimator = estimator.estimator
+    noise = np.random.default_rng(0).normal(size=(N_ROWS, estimator.n_features_in_))
+    if hasattr(estimator, "word_given_class_"):
+        return _words(estimator, noise)
+    if hasattr(estimator, "features_"):
+        centre, spread = estimator.features_.centre_, estimator.features_.spread_
+    elif hasattr(estimator, "scaler_"):
+        centre, spread = estimator.scaler_.mean_, estimator.scaler_.scale_
+    else:
+        return None
+    rows = np.zeros_like(noise)
+    varying = estimator.varying_
+    rows[:, varying] = centre + spread * noise[:, varying]
+    return rows
+
+
+def _words(estimator: Any, noise: Array) -> Array | None:
+    """Words of the vocabulary, or bags of one word each; anything for clusters."""
+    if estimator.input == "counts":
+        wanted = np.arange(N_ROWS) % estimator.n_features_in_
+        return np.eye(estimator.n_features_in_)[wanted]
+    if "discretizer_" in vars(estimator):
+        return noise
+    return np.asarray(estimator.vocabulary_[np.arange(N_ROWS) % len(
+        estimator.vocabulary_)])  # fmt: skip
