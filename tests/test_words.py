@@ -12,6 +12,7 @@ from shoal.words import (
     look_up_words,
     single_word_bags,
     sum_by_domain,
+    thin_words,
     words_by_clustering,
 )
 
@@ -131,3 +132,16 @@ def test_representations_in_front_of_k_means():
     assert isinstance(first_step(PCA(1)), PCA)
     with pytest.raises(ValueError, match="one of .*'ica'.* or a transformer; got 'tsn"):
         first_step("tsne")
+
+
+def test_words_are_thinned_evenly_and_never_invented(seed):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 50, size=(4, 30))
+    table[0] = 0
+    table[0, 0] = 20
+    few = thin_words(table, 400, rng)
+    assert (few <= table).all()
+    assert few.sum() <= 400
+    assert few[0].sum() == 20
+    assert np.ptp(few[1:].sum(axis=1)) == 0
+    assert_array_equal(thin_words(table, 10_000, rng), table)

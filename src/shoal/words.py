@@ -4,6 +4,7 @@ A *bag* is one row of a matrix with one column per word. A single word is the ba
 holds it once, so that rows and documents share all later steps.
 """
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from shoal.validation import encode_column
 __all__ = [
     "check_counts",
     "find_words",
+    "list_words",
     "look_up_words",
     "single_word_bags",
     "sum_by_domain",
+    "thin_words",
     "words_by_clustering",
 ]
 
@@ -124,6 +127,50 @@ def sum_by_domain(bags: Any, codes: Array, n_domains: int, weight: Any = None) -
     domain_of = sparse.csr_array((weight, member), shape=(n_domains, len(codes)))
     total: Any = domain_of @ bags
     return np.asarray(total if isinstance(total, np.ndarray) else total.toarray())
+
+
+def thin_words(table: Array, max_words: int, rng: np.random.Generator) -> Array:
+    """At most ``max_words`` words, as evenly from all domains as these allow.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_domains, n_words)
+        Whole numbers.
+    max_words : int
+        Of each domain one word is kept at least.
+    rng : numpy Generator
+
+    Returns
+    -------
+    ndarray of shape (n_domains, n_words)
+        Words drawn without replacement.
+    """
+    sizes = table.sum(axis=1)
+    if sizes.sum() <= max_words:
+        return table
+    level = bisect_right(
+        range(int(sizes.max()) + 1),
+        max_words,
+        key=lambda most: np.minimum(sizes, most).sum(),
+    )
+    quota = np.minimum(sizes, max(level - 1, 1))
+    return np.array(
+        [rng.multivariate_hypergeometric(*pair, method="marginals")
+         for pair in zip(table, quota, strict=True)]
+    )  # fmt: skip
+
+
+def list_words(table: Array) -> tuple[Array, Array]:
+    """Domain and word of every occurrence in a table of counts, by domain and word.
+
+    Examples
+    --------
+    >>> list_words(np.array([[2, 0], [1, 1]]))
+    (array([0, 0, 1, 1]), array([0, 0, 0, 1]))
+    """
+    each = np.indices(table.shape).reshape(2, -1)
+    codes, words = np.repeat(each, table.ravel(), axis=1)
+    return codes, words
 
 
 def check_counts(X: Any, *, allow_empty: bool = True) -> Any:

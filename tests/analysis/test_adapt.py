@@ -190,6 +190,15 @@ def test_rows_of_words_and_their_counts_adapt_alike(seed):
     )
 
 
+def test_bags_without_words_are_refused(seed):
+    counts = np.random.default_rng(seed).integers(1, 20, (4, 6))
+    model = DiscreteMixture(2, input="counts", random_state=0).fit(counts)
+    with pytest.raises(ValueError, match="X_new has no words at all"):
+        model.adapt(np.zeros((2, 6)))
+    some = model.adapt(np.array([[0] * 6, [3, 0, 1, 0, 0, 2]]), random_state=0)
+    assert some.n_rows == 6
+
+
 def test_words_never_seen_do_not_fit(seed):
     counts, new = words_problem(seed, n_words=400)
     rows, domains = expand(counts)

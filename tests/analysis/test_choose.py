@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis.choose import _decide, choose_n_classes, pick_n_classes
@@ -191,6 +192,67 @@ def test_words_can_be_counted():
         X, domains, range(2, 6), estimator=DiscreteMixture(), random_state=0
     )
     assert choice.n_classes == 3
+
+
+def documents(seed=0, n_documents=40):
+    """Three topics of three words each, in documents that mix them."""
+    rng = np.random.default_rng(seed)
+    words = np.kron(np.eye(3), np.full((1, 3), 0.9 / 3)) + 0.1 / 9
+    return rng.multinomial(80, rng.dirichlet(np.full(3, 0.5), n_documents) @ words)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_topics_of_documents_are_counted_through_their_words(kind):
+    """A document mixes topics: as one draw from one topic it would need many."""
+    counts = documents()
+    model = DiscreteMixture(input="counts")
+    choice = choose_n_classes(
+        kind(counts), None, range(2, 6), estimator=model, n_resamples=0, random_state=0
+    )
+    assert choice.n_classes == 3
+    # the same words one by one say the same
+    each = np.repeat(np.tile(np.arange(9), len(counts)), counts.ravel())[:, None]
+    domains = np.repeat(np.arange(len(counts)), counts.sum(axis=1))
+    rows = choose_n_classes(
+        each,
+        domains,
+        range(2, 6),
+        estimator=DiscreteMixture(),
+        n_resamples=0,
+        random_state=0,
+    )
+    assert_allclose(choice.held_out, rows.held_out)
+    assert_allclose(choice.standard_error, rows.standard_error)
+
+
+def test_bad_counts_are_refused():
+    model = DiscreteMixture(input="counts")
+    with pytest.raises(ValueError, match="not whole numbers"):
+        choose_n_classes(documents() / 2, None, estimator=model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DDFA(discriminator="logistic", cross_fit=2),
+        DomainMixture(),
+    ],
+)
+def test_domains_are_weighted_by_name(model):
+    X, codes = clouds(2, n_samples=600, separation=2.5)
+    names = np.array(["north", "east", "south", "west"])
+    weight = dict(zip(names, (1, 2, 3, 4), strict=True))
+    choice = choose_n_classes(
+        X,
+        names[codes],
+        [2, 3],
+        estimator=clone(model).set_params(domain_weight=weight),
+        n_resamples=1,
+        random_state=0,
+    )
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    assert_allclose(choice.baseline, share @ np.log(share))
+    assert choice.n_classes == 2
 
 
 # ---- the rule, on evidence made up for it ----------------------------------------

@@ -24,7 +24,7 @@ from shoal.analysis.diagnose.refit import (
     weighted_agreement,
 )
 from shoal.analysis.diagnose.result import Diagnosis, Finding, verdict_of
-from shoal.analysis.diagnose.rows import _common_words, _thin_out
+from shoal.analysis.diagnose.rows import _common_words
 from shoal.analysis.diagnose.table import (
     column_accuracy,
     find_repeats,
@@ -359,19 +359,6 @@ def test_copies_exceed_chance_and_coarse_values_do_not(seed):
 
 
 # ---- words ---------------------------------------------------------------------
-
-
-def test_words_are_thinned_evenly_and_never_invented(seed):
-    rng = np.random.default_rng(seed)
-    table = rng.integers(0, 50, size=(4, 30))
-    table[0] = 0
-    table[0, 0] = 20
-    few = _thin_out(table, 400, rng)
-    assert (few <= table).all()
-    assert few.sum() <= 400
-    assert few[0].sum() == 20
-    assert np.ptp(few[1:].sum(axis=1)) == 0
-    assert_array_equal(_thin_out(table, 10_000, rng), table)
 
 
 def test_rare_words_share_the_last_cell():

@@ -191,6 +191,10 @@ def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
         return np.asarray(estimator._class_given_x(X), dtype=float), np.ones(X.shape[0])
     total = np.ravel(X.sum(axis=0))
     present = np.flatnonzero(total)
+    if not present.size:
+        raise ValueError(
+            "X_new has no words at all; pass rows with at least one count above 0"
+        )
     words = sparse.eye_array(X.shape[1], format="csr")[present]
     return np.asarray(estimator._class_given_x(words), dtype=float), total[present]
 

@@ -147,7 +147,8 @@ def choose_n_classes(
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     domains : array-like of shape (n_samples,)
-        Where each row comes from.
+        Where each row comes from. None for counts of words: every row is a domain of
+        its own.
     n_classes : iterable of int, default=None
         Candidates, such as ``range(2, 9)``. None: from 2 to a few more than the rank
         of the cluster-by-domain table, at least to 8, at most the number of domains.
@@ -155,6 +156,7 @@ def choose_n_classes(
         What is fitted. A :class:`~shoal.DomainMixture`, the default, takes a fast path
         on a sample of at most 6,000 rows, with its own features and penalties where
         these are given; any other is cloned and fitted for every candidate and fold.
+        Of counts, each word is a row, at most 50,000 of them.
     n_folds : int, default=None
         Folds of the held-out likelihood, stratified by domain; None: 3, or 5 for
         fewer than 2,000 rows.

@@ -41,6 +41,7 @@ __all__ = [
     "default_folds",
     "make_curve",
     "quiet_rank",
+    "rank_clusters",
     "smooth",
 ]
 
@@ -214,14 +215,19 @@ def quiet_rank(
     sample = rows.sample(RANK_ROWS, rng)
     scale = "column" if options.scale == "auto" else options.scale
     features = FeatureMap(scale).fit(sample.X, sample.row_weight)
-    most = max(sample.n_rows // (ROWS_PER_CELL * sample.n_domains), 4)
-    n_clusters = min(max(LEAST_CLUSTERS, 3 * sample.n_domains // 2), most)
+    n_clusters = rank_clusters(sample.n_rows, sample.n_domains)
     design = sample.design(features)
     clusters = _cluster(design, n_clusters, sample.row_weight, rng)
     seed = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         return supported_rank(clusters, sample.codes, random_state=seed)
+
+
+def rank_clusters(n_rows: int, n_domains: int) -> int:
+    """Clusters to look for the rank in: as many as rows can fill in every domain."""
+    most = max(n_rows // (ROWS_PER_CELL * n_domains), 4)
+    return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
 
 
 def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:

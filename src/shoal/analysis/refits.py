@@ -9,11 +9,10 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from shoal.analysis.curve import (
-    LEAST_CLUSTERS,
-    ROWS_PER_CELL,
     Evidence,
     check_candidates,
     default_folds,
+    rank_clusters,
     smooth,
 )
 from shoal.analysis.matching import match_by_rows
@@ -22,11 +21,21 @@ from shoal.exceptions import ShoalWarning
 from shoal.mixture.held_out import HeldOut
 from shoal.mixture.rows import fold_of_rows
 from shoal.probability import TINY
-from shoal.validation import check_domains, resolve_domain_weight, row_weights
+from shoal.validation import (
+    check_domains,
+    check_X,
+    encode_domains,
+    resolve_domain_weight,
+    row_weights,
+)
+from shoal.words import check_counts, list_words, sum_by_domain, thin_words
 
 __all__ = ["refit_evidence"]
 
 Array = np.ndarray[Any, Any]
+
+# Words to fit and to hold out; of more, a sample is drawn.
+MAX_WORDS = 50_000
 
 
 def refit_evidence(
@@ -43,23 +52,23 @@ def refit_evidence(
 
     ``model`` is an unfitted LatentShiftEstimator; rows of X are picked by number.
     """
-    X = _indexable(X)
-    codes, names = check_domains(domains, n_samples=X.shape[0])
+    model, X, codes, names = _read(model, X, domains, rng)
     if "random_state" in model.get_params():
         model = clone(model).set_params(random_state=int(rng.integers(2**31 - 1)))
     with warnings.catch_warnings():
         # Each fit would repeat what the user has seen, or will see, once.
         warnings.simplefilter("ignore", ShoalWarning)
-        rank = _rank(model, X, codes, rng)
+        rank = _rank(model, X, codes, names, rng)
         candidates = check_candidates(n_classes, rank.n_classes, len(names))
         folds = fold_of_rows(codes, n_folds or default_folds(len(codes)), rng)
         seeds = rng.integers(2**31 - 1, size=n_resamples)
         found = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_evaluate)(_with_classes(model, count), X, codes, folds, seeds)
+            delayed(_evaluate)(
+                _with_classes(model, count), X, codes, names, folds, seeds
+            )
             for count in candidates
         )
-    sizes = np.bincount(codes)
-    share = resolve_domain_weight(model.domain_weight, np.arange(len(names)), sizes)
+    share = resolve_domain_weight(model.domain_weight, names, np.bincount(codes))
     weight = row_weights(codes, share)
     each = [smooth(HeldOut(score, weight), len(names)) for score, _ in found]
     return Evidence(
@@ -71,28 +80,56 @@ def refit_evidence(
     )
 
 
+def _read(
+    model: Any, X: Any, domains: Any, rng: np.random.Generator
+) -> tuple[Any, Any, Array, Array]:
+    """Rows to fit and to hold out, with their domains.
+
+    A bag of words is not one draw from one class, each of its words is: bags are taken
+    apart, and the model is asked about rows of one word.
+    """
+    if getattr(model, "input", None) != "counts":
+        X = _indexable(X)
+        codes, names = check_domains(domains, n_samples=X.shape[0])
+        return model, X, codes, names
+    X = check_counts(check_X(model, X, reset=True, accept_sparse=True))
+    domains = np.arange(X.shape[0]) if domains is None else domains
+    codes, names = check_domains(domains, n_samples=X.shape[0])
+    table = sum_by_domain(X, codes, len(names)).astype(np.int64)
+    codes, words = list_words(thin_words(table, MAX_WORDS, rng))
+    return clone(model).set_params(input="rows"), words[:, None], codes, names
+
+
 def _evaluate(
-    model: Any, X: Any, codes: Array, folds: Array, seeds: Array
+    model: Any, X: Any, codes: Array, names: Array, folds: Array, seeds: Array
 ) -> tuple[Array, float]:
     """Out-of-fold log q(d|x) of every row, and the stability of the classes."""
     score = np.full(len(codes), np.log(TINY))
     for fold in range(int(folds.max()) + 1):
         train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        fitted = clone(model).fit(X[train], domains=codes[train])
+        fitted = clone(model).fit(X[train], domains=names[codes[train]])
         rows = fitted._check_rows(X[test])
         domain_given_x = fitted._class_given_x(rows) @ fitted.domain_given_class_
-        column = np.searchsorted(fitted.domains_, codes[test])
-        known = np.isin(codes[test], fitted.domains_)
-        own = domain_given_x[np.flatnonzero(known), column[known]]
-        score[test[known]] = np.log(np.maximum(own, TINY))
+        # a domain whose only rows are held out is unknown to the fit
+        column = np.full(len(names), -1)
+        known = np.unique(codes[train])
+        column[known] = encode_domains(
+            names[known], fitted.domains_, n_samples=len(known)
+        )
+        own = column[codes[test]]
+        seen = np.flatnonzero(own >= 0)
+        score[test[seen]] = np.log(np.maximum(domain_given_x[seen, own[seen]], TINY))
     kept = float("nan")
     if len(seeds):
-        whole = clone(model).fit(X, domains=codes)
-        kept = float(np.mean([_agreement(whole, X, codes, seed) for seed in seeds]))
+        domains = names[codes]
+        whole = clone(model).fit(X, domains=domains)
+        kept = float(
+            np.mean([_agreement(whole, X, codes, domains, seed) for seed in seeds])
+        )
     return score, kept
 
 
-def _agreement(whole: Any, X: Any, codes: Array, seed: int) -> float:
+def _agreement(whole: Any, X: Any, codes: Array, domains: Array, seed: int) -> float:
     """Share of rows that keep their class when every domain's rows are drawn again."""
     generator = np.random.default_rng(seed)
     drawn = np.concatenate(
@@ -101,23 +138,25 @@ def _agreement(whole: Any, X: Any, codes: Array, seed: int) -> float:
             for code in range(int(codes.max()) + 1)
         ]
     )
-    other = clone(whole).fit(X[drawn], domains=codes[drawn])
-    before, after = whole.predict(X, codes), other.predict(X, codes)
+    other = clone(whole).fit(X[drawn], domains=domains[drawn])
+    before, after = whole.predict(X, domains), other.predict(X, domains)
     renamed = match_by_rows(before, after, whole.n_classes_)
     return float(np.mean(renamed[after] == before))
 
 
-def _rank(model: Any, X: Any, codes: Array, rng: np.random.Generator) -> RankResult:
+def _rank(
+    model: Any, X: Any, codes: Array, names: Array, rng: np.random.Generator
+) -> RankResult:
     """Rank of the estimator's own table where it keeps one, else of clusters of X."""
     if hasattr(model, "input"):
-        return clone(model).set_params(n_classes=None).fit(X, domains=codes).rank_
+        return (
+            clone(model).set_params(n_classes=None).fit(X, domains=names[codes]).rank_
+        )
     from shoal.stages.discretize import KMeansDiscretizer
 
     points = np.asarray(X, dtype=float)
     spread = points.std(axis=0)
-    n_domains = int(codes.max()) + 1
-    most = max(len(points) // (ROWS_PER_CELL * n_domains), 4)
-    n_clusters = min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
+    n_clusters = rank_clusters(len(points), len(names))
     seed = int(rng.integers(2**31 - 1))
     kmeans = KMeansDiscretizer(n_clusters, n_init=1, random_state=seed)
     clusters = kmeans.fit(points / np.where(spread > 0, spread, 1)).labels_

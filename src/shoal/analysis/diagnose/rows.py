@@ -4,7 +4,6 @@ Each kind of estimator says how well it guesses the domains of held-out rows thr
 its own classes; all further checks see the same arrays whatever the estimator was.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from shoal.mixture.training import TrainingRows
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.discriminate.candidates import is_given
 from shoal.validation import is_sparse, row_weights
-from shoal.words import single_word_bags, sum_by_domain
+from shoal.words import list_words, single_word_bags, sum_by_domain, thin_words
 
 __all__ = ["DiagnosisRows", "gather"]
 
@@ -228,9 +227,8 @@ def _word_rows(
     n_domains, n_words = len(estimator.domains_), len(estimator.vocabulary_)
     bags = estimator._read_bags(X, warn=False)
     table = sum_by_domain(bags, codes, n_domains)[:, :n_words].astype(np.int64)
-    table = _thin_out(table, max_rows, rng)
-    each = np.indices(table.shape).reshape(2, -1)
-    domain, words = np.repeat(each, table.ravel(), axis=1)
+    table = thin_words(table, max_rows, rng)
+    domain, words = list_words(table)
     k, weight = estimator.n_classes_, estimator.domain_weight_
     most = min(max(len(words) // (4 * n_domains), CELLS_PER_CLASS * k), MAX_WORDS)
     cells = _common_words(table.sum(axis=0), most)[words]
@@ -252,23 +250,6 @@ def _word_rows(
         free=None,
         classes=estimator._bayes(bags, estimator.prevalence_[domain]),
     )
-
-
-def _thin_out(table: Array, max_rows: int, rng: np.random.Generator) -> Array:
-    """At most ``max_rows`` words, as evenly from all domains as these allow."""
-    sizes = table.sum(axis=1)
-    if sizes.sum() <= max_rows:
-        return table
-    level = bisect_right(
-        range(int(sizes.max()) + 1),
-        max_rows,
-        key=lambda most: np.minimum(sizes, most).sum(),
-    )
-    quota = np.minimum(sizes, max(level - 1, 1))
-    return np.array(
-        [rng.multivariate_hypergeometric(*pair, method="marginals")
-         for pair in zip(table, quota, strict=True)]
-    )  # fmt: skip
 
 
 def _common_words(count: Array, most: int) -> Array:
