@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types check slow pages clean
+.PHONY: demo test lint types check slow docs pages clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
@@ -30,6 +30,10 @@ check: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m slow
+
+# The documentation site, in build/docs; a warning is an error.
+docs: $(VENV)/.test
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/trees docs build/docs
 
 # Tables of README, docs and CHANGELOG, from the records and from changes/.
 pages: $(VENV)/.demo

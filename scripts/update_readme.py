@@ -172,6 +172,48 @@ def organic() -> str:
     return table(header, rows)
 
 
+def failures() -> str:
+    """Problems with one assumption broken: what was reached, and what was said."""
+    record = json.loads((RESULTS / "diagnose.json").read_text(encoding="utf-8"))
+    header = ["problem (number)", "accuracy", "verdicts", "findings", "flagged"]
+    rows = []
+    for name, case in record["summary"]["quick"]["cases"].items():
+        if case["role"] == "real":
+            continue
+        findings = sorted(case["raised"], key=lambda code: -case["raised"][code])
+        flagged = f"{case['flagged']:.0%}" if "flagged" in case else "nothing planted"
+        rows.append(
+            [
+                f"{name} ({case['n']})",
+                f"{case['accuracy']:.3f}",
+                ", ".join(f"{word} {n}×" for word, n in case["verdicts"].items()),
+                ", ".join(findings) or "none",
+                flagged,
+            ]
+        )
+    return table(header, rows)
+
+
+def losses() -> str:
+    """Problems of the panel where another method without labels does better."""
+    cells = defaultdict(list)
+    for record in read_lines("panel.jsonl"):
+        cells[record["problem"], record["method"]].append(record)
+    lines = []
+    for problem in dict.fromkeys(problem for problem, _ in cells):
+        ours = accuracy(cells[problem, "mixture"])
+        for name, methods in PANEL_COLUMNS.items():
+            if name in ("shoal", "with labels"):
+                continue
+            other = best_of([cells.get((problem, method), []) for method in methods])
+            if other and accuracy(other) > ours:
+                title = PANEL_NAMES.get(problem, problem)
+                lines.append(
+                    f"- {title}: {name} {accuracy(other):.3f}, shoal {ours:.3f}"
+                )
+    return "\n".join(lines) or "On no problem of the panel."
+
+
 def unreleased() -> str:
     """The files of changes/ by kind, as Keep a Changelog orders them."""
     parts = []
@@ -197,6 +239,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"panel": panel, "cifar": cifar},
     "docs/theory.md": {"rates": rates},
     "docs/real_data.md": {"organic": organic},
+    "docs/when_it_fails.md": {"failures": failures},
+    "docs/benchmarks.md": {"losses": losses},
     "CHANGELOG.md": {"unreleased": unreleased},
 }
 
