@@ -253,7 +253,7 @@ def _fit_naive(
     model = DiscreteMixture(
         problem.n_classes,
         representation=representation,
-        n_clusters=problem.n_classes if n_clusters is None else n_clusters,
+        n_words=problem.n_classes if n_clusters is None else n_clusters,
         factorizer="nmf",
         random_state=seed,
     )
