@@ -164,6 +164,31 @@ def test_an_item_that_kills_every_worker_fails_alone(elsewhere, tmp_path):
     assert (tmp_path / "tries").read_text() == "xx"
 
 
+def test_a_worker_killed_between_two_items_is_replaced():
+    def pid(_: int) -> int:
+        import os
+
+        return os.getpid()
+
+    pids: list[int] = []
+
+    def items():
+        yield 0
+        os.kill(pids[0], signal.SIGKILL)
+        time.sleep(0.5)  # until its pool knows
+        yield 1
+
+    outcomes = map_runs(
+        pid,
+        items(),
+        "processes",
+        workers=1,
+        on_result=lambda outcome: pids.append(outcome.value),
+    )
+    assert [outcome.failure for outcome in outcomes] == [None, None]
+    assert pids[0] != pids[1]
+
+
 def test_processes_end_with_the_call():
     def pid(_: int) -> int:
         import os

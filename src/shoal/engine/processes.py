@@ -80,10 +80,13 @@ class _Worker:
         running: dict[Future[Outcome], "_Worker"],
     ) -> None:
         """Begin (again) the item that it is at."""
-        if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, env=dict(self._variables))
         self._tries += 1
-        running[self._executor.submit(attempt, function, self._item)] = self
+        try:
+            future = self._process().submit(attempt, function, self._item)
+        except BrokenProcessPool:  # it died between two items
+            self.end()
+            future = self._process().submit(attempt, function, self._item)
+        running[future] = self
 
     def result(self, future: Future[Outcome], retries: int) -> Outcome | None:
         """What became of its item; None if it has to be tried again."""
@@ -96,6 +99,11 @@ class _Worker:
             return death(self._item, self._tries, str(error).partition("\n")[0])
         except Exception as error:  # the value could not travel
             return Outcome(self._item, failure=failure_of(error))
+
+    def _process(self) -> Any:
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(1, env=dict(self._variables))
+        return self._executor
 
     def end(self) -> None:
         """Stop the process, whatever it is at."""
