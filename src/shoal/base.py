@@ -20,6 +20,7 @@ from shoal.probability import (
     mean_log_likelihood,
     shift_prior,
 )
+from shoal.report.repr import NotebookRepr
 from shoal.validation import check_sample_weight, check_X, encode_domains
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = ["LatentShiftEstimator"]
 Array = np.ndarray[Any, Any]
 
 
-class LatentShiftEstimator(TransformerMixin, BaseEstimator):
+class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
     """Contract of every estimator: classes, prevalences, per-domain posteriors."""
 
     # What check_X accepts at predict; a subclass may widen it.
@@ -49,7 +50,7 @@ class LatentShiftEstimator(TransformerMixin, BaseEstimator):
         return self.novelty_.distance(self._familiar_space(X))
 
     def _familiar_space(self, X: Any) -> Any:
-        """Rows as :func:`shoal.analysis.novelty.fit_novelty` has seen them in fit."""
+        """Rows as :func:`shoal.novelty.fit_novelty` has seen them in fit."""
         return X
 
     # ---- storing a solution -------------------------------------------------------

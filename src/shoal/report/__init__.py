@@ -1,0 +1,42 @@
+"""One offline HTML page about a fitted estimator.
+
+:func:`summarize` turns a fitted estimator and its rows into a plain dict,
+:func:`render` turns that dict into HTML, :func:`write` puts it into a file. The dict is
+all that the page needs, so that it can be stored as JSON and rendered again without the
+data.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal.report.html import SECTIONS, render, write
+    from shoal.report.summary import SCHEMA, summarize
+    from shoal.report.tables import prevalence_records, rename
+
+__all__ = [
+    "SCHEMA",
+    "SECTIONS",
+    "prevalence_records",
+    "rename",
+    "render",
+    "summarize",
+    "write",
+]
+
+_HOMES = {
+    "SCHEMA": "shoal.report.summary",
+    "SECTIONS": "shoal.report.html",
+    "prevalence_records": "shoal.report.tables",
+    "rename": "shoal.report.tables",
+    "render": "shoal.report.html",
+    "summarize": "shoal.report.summary",
+    "write": "shoal.report.html",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # The repr of an estimator lives in this package and must not wait for the page.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'shoal.report' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

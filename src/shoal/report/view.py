@@ -1,0 +1,128 @@
+"""What page and pictures ask of a summary: names, numbers in words, what is shown."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup, escape
+
+__all__ = ["MOST_DOMAINS", "View", "percent", "points", "short"]
+
+MOST_DOMAINS = 50
+MINUS = "\N{MINUS SIGN}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as people read it.
+
+    Examples
+    --------
+    >>> percent(0.256)
+    '26%'
+    """
+    return "–" if share is None else f"{100 * share:.{digits}f}%"
+
+
+def points(difference: float | None) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    if difference is None:
+        return "–"
+    rounded = round(100 * difference)
+    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded)}"
+
+
+def short(value: Any) -> str:
+    """A number of any size in four digits; everything else as it is."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}".replace("-", MINUS)
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+class View:
+    """A summary as page and pictures see it.
+
+    Parameters
+    ----------
+    summary : dict
+        Of :func:`shoal.report.summarize`, or that dict after a trip through JSON.
+    """
+
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self.summary = summary
+        self.classes = summary["classes"]
+        self.domains = summary["domains"]
+        self.prevalence = summary["prevalence"]
+        self.names = {group["id"]: group["name"] for group in self.classes}
+        self.shown = self._most_different()
+        self._tokens = re.compile(r"\{(c\d+)\}")
+
+    @property
+    def estimate(self) -> list[list[float]]:
+        """Prevalences, one row per domain."""
+        return self.prevalence["estimate"]
+
+    @property
+    def many_classes(self) -> bool:
+        """More classes than colours."""
+        return len(self.classes) > 8
+
+    def domain(self, index: int) -> str:
+        """Name of a domain."""
+        return str(self.domains[index]["name"])
+
+    def interval(self, d: int, y: int) -> tuple[float, float] | None:
+        """The wide interval of a prevalence."""
+        low, high = self.prevalence["low"], self.prevalence["high"]
+        return None if low is None else (low[d][y], high[d][y])
+
+    def middle(self, d: int, y: int) -> tuple[float, float] | None:
+        """The interval that holds half of the resamples."""
+        low, high = self.prevalence["low50"], self.prevalence["high50"]
+        return None if low is None else (low[d][y], high[d][y])
+
+    def named(self, text: str) -> str:
+        """Plain text with names in the place of ``{c0}``."""
+        return self._tokens.sub(lambda m: str(self.names.get(m[1], m[0])), text)
+
+    def named_html(self, text: str) -> Markup:
+        """The same as HTML, where each name knows its class."""
+        parts = self._tokens.split(text)
+        return Markup("").join(
+            self.name_html(part) if place % 2 and part in self.names else escape(part)
+            for place, part in enumerate(parts)
+        )
+
+    def name_html(self, class_id: str, tag: str = "span") -> Markup:
+        """The name of a class; it changes with the name typed into the page."""
+        return Markup("<{0} data-name='{1}'>{2}</{0}>").format(
+            Markup(tag), class_id, self.names[class_id]
+        )
+
+    def reading(self, d: int, y: int) -> str:
+        """One prevalence as a sentence; the class as ``{c0}``."""
+        share = percent(self.estimate[d][y])
+        said = f"{self.domain(d)}: about {share} {{c{y}}}"
+        between = self.interval(d, y)
+        if between is None:
+            return said + "."
+        low, high = (percent(edge) for edge in between)
+        level = percent(self.prevalence["level"])
+        return f"{said}, very likely ({level}) between {low} and {high}."
+
+    def _most_different(self) -> list[int]:
+        """Domains that pictures show: all, or those furthest from the mean mix."""
+        table = self.estimate
+        if len(table) <= MOST_DOMAINS:
+            return list(range(len(table)))
+        mean = [sum(column) / len(table) for column in zip(*table, strict=True)]
+        away = [
+            max(abs(share - middle) for share, middle in zip(row, mean, strict=True))
+            for row in table
+        ]
+        order = sorted(range(len(table)), key=lambda d: (-away[d], d))
+        return sorted(order[:MOST_DOMAINS])
