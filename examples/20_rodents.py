@@ -3,16 +3,20 @@
 Two measurements of four species. Plots are treatments that keep some species out; years
 are the desert's own. Animals are caught again and again, so rows are not independent.
 
-    SHOAL_DATA_DIR=... python examples/20_rodents.py
+    python examples/20_rodents.py
 """
+
+from pathlib import Path
 
 from _compare import print_comparison
 
 from shoal import DomainMixture
 from shoal.datasets import load_portal_rodents
 
+FILE = Path(__file__).parent / "data" / "portal_rodent_2016-03-10.csv.xz"
+
 for domains in ("plot", "year"):
-    data = load_portal_rodents(domains=domains, max_rows=4000, random_state=0)
+    data = load_portal_rodents(FILE, domains=domains, max_rows=6000, random_state=0)
     model = DomainMixture(4, random_state=0).fit(data.X, data.domains)
     print(f"--- domains are {domains}s")
     print_comparison(data, model)

@@ -10,6 +10,8 @@ import pytest
 from shoal.datasets._io import DATA_DIR
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
+# Their data do not come with the project.
+ON_REQUEST = [path for path in EXAMPLES if path.stem[:2] in ("30", "40", "50", "60")]
 needs_data = pytest.mark.skipif(
     DATA_DIR not in os.environ, reason=f"{DATA_DIR} is not set"
 )
@@ -37,9 +39,25 @@ def test_penguins_example():
     assert "verdict: caution" in text
 
 
+def test_rodents_example():
+    text = run(EXAMPLES[1])
+    assert text.count("verdict: caution") == 2
+
+
+def test_manual_example():
+    text = run(next(path for path in EXAMPLES if "manual" in path.stem))
+    shoal, k_means = (
+        float(part.split()[-1])
+        for part in text.splitlines()[1].removeprefix("right subject: ").split(",")
+    )
+    assert shoal >= 0.75
+    assert k_means <= 0.5
+    assert "statistic" in text
+
+
 @pytest.mark.slow
 @needs_data
-@pytest.mark.parametrize("example", EXAMPLES[1:], ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", ON_REQUEST, ids=lambda path: path.stem)
 def test_other_examples_run(example: Path):
     text = run(example)
     assert "verdict: " in text
