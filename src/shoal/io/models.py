@@ -203,6 +203,7 @@ def save(
 def _manifest(
     estimator: Any, writer: Writer, schema: Any, summary: Any
 ) -> dict[str, Any]:
+    model = _dump(estimator, writer)
     schema = _inherited(estimator, "schema_") if schema is None else schema
     seed = _inherited(estimator, "random_state")
     return {
@@ -211,15 +212,21 @@ def _manifest(
         "class": type(estimator).__name__,
         "n_classes": int(estimator.n_classes_),
         "n_features": int(estimator.n_features_in_),
-        "domains": writer.encode(list(estimator.domains_), "domains_"),
+        "domains": _readable_domains(estimator.domains_, writer),
         "versions": {name: version(name) for name in VERSIONED}
         | {"python": platform.python_version()},
         "seed": seed if isinstance(seed, int) else None,
         "schema": schema.to_dict() if hasattr(schema, "to_dict") else schema,
         "summary": summary,
-        "model": _dump(estimator, writer),
+        "model": model,
         "probe": writer.encode(make_probe(estimator), "probe"),
     }
+
+
+def _readable_domains(domains: Any, writer: Writer) -> Any:
+    """Domains for people and programs; the model has its own, with their exact type."""
+    plain = domains.astype(str) if domains.dtype.kind == "M" else domains
+    return writer.encode(plain.tolist(), "domains_")
 
 
 def _classes(estimator: Any) -> dict[str, Any]:

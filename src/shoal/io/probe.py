@@ -54,8 +54,8 @@ def check_probe(estimator: Any, probe: Any) -> None:
 
 
 def _first_domain(estimator: Any) -> Any:
-    first = estimator.domains_.tolist()[:1]
-    return first * N_ROWS  # one per row: a tuple alone would not pass for one domain
+    # One per row: a tuple alone would not pass for one domain.
+    return np.repeat(estimator.domains_[:1], N_ROWS)
 
 
 def _made_up_rows(estimator: Any) -> Array | None:

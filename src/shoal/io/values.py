@@ -31,10 +31,10 @@ CLASSES = {
     "FeatureMap": "shoal.mixture.features",
     "GivenClusters": "shoal.stages.discretize.given",
     "KMeansDiscretizer": "shoal.stages.discretize.centers",
-    "Novelty": "shoal.analysis.novelty",
+    "Novelty": "shoal.novelty",
     "Penalties": "shoal.mixture.objective",
     "PointMassDiscretizer": "shoal.stages.discretize.masses",
-    "RankResult": "shoal.analysis.rank",
+    "RankResult": "shoal.rank",
 }
 
 # One number for each training row and domain: large, and only fit looks at it.

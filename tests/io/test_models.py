@@ -1,0 +1,459 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from tests.io.conftest import Fitted, rows
+
+import shoal
+from shoal.exceptions import CodedError, ModelFileError
+from shoal.io import history
+from shoal.io.files import canonical_digest
+from shoal.io.models import read_manifest
+from shoal.io.values import Reader, Writer
+
+
+def test_probabilities_come_back_bit_by_bit(fitted: Fitted, tmp_path: Path) -> None:
+    again = shoal.load(shoal.save(fitted.model, tmp_path / "model"))
+    for domains in (None, fitted.domains):
+        assert_array_equal(
+            again.predict_proba(fitted.X, domains),
+            fitted.model.predict_proba(fitted.X, domains),
+        )
+    assert_array_equal(again.labels_, fitted.model.labels_)
+    assert again.labels_.dtype == fitted.model.labels_.dtype
+    assert_array_equal(again.domains_, fitted.model.domains_)
+    assert again.domains_.dtype == fitted.model.domains_.dtype
+    assert again.class_names_ == fitted.model.class_names_
+    assert again.score(fitted.X, fitted.domains) == fitted.model.score(
+        fitted.X, fitted.domains
+    )
+
+
+def test_what_follows_a_fit_works_after_loading(fitted: Fitted, tmp_path: Path) -> None:
+    again = shoal.load(shoal.save(fitted.model, tmp_path / "model"))
+    one = fitted.X[np.asarray(fitted.domains) == fitted.domains[0]]
+    new, old = (
+        model.adapt(one, random_state=0).prevalence for model in (again, fitted.model)
+    )
+    assert_array_equal(new, old)
+    assert again.set_names({"c0": "x"}).class_names_[0] == "x"
+    if again.n_classes_ > 2:
+        assert_array_equal(
+            again.merge("c0", "c1").predict_proba(fitted.X),
+            fitted.model.merge("c0", "c1").predict_proba(fitted.X),
+        )
+    twice = shoal.load(shoal.save(again, tmp_path / "again"))
+    assert_array_equal(
+        twice.predict_proba(fitted.X), fitted.model.predict_proba(fitted.X)
+    )
+
+
+@pytest.mark.parametrize("name", ["mixture", "ddfa_logistic", "merged"])
+def test_bootstrap_and_diagnosis_after_loading(
+    name: str, all_fitted: dict[str, Fitted], tmp_path: Path
+) -> None:
+    from tests.io.conftest import fit
+
+    fitted = all_fitted.get(name) or fit(name)
+    again = shoal.load(shoal.save(fitted.model, tmp_path / "model"))
+    both = (again, fitted.model)
+    intervals = [
+        model.bootstrap(fitted.X, fitted.domains, n_resamples=5, random_state=0)
+        for model in both
+    ]
+    assert_array_equal(intervals[0].low, intervals[1].low)
+    verdicts = [
+        model.diagnose(fitted.X, fitted.domains, n_permutations=2, random_state=0)
+        for model in both
+    ]
+    assert verdicts[0].verdict == verdicts[1].verdict
+
+
+def test_no_training_row_is_stored(mixture: Fitted, tmp_path: Path) -> None:
+    """Planted numbers of single rows are nowhere in the files."""
+    X, domains = rows()
+    rare = 1.2345678901234567
+    X[5, 1] = rare
+    model = shoal.DomainMixture(3, search=False, random_state=0).fit(X, domains)
+    path = shoal.save(model, tmp_path / "model")
+    for file in path.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            assert np.float64(rare).tobytes() not in content
+            assert b"1.2345678901" not in content
+    discriminator = shoal.DDFA(3, discriminator="logistic", random_state=0)
+    ddfa = shoal.load(shoal.save(discriminator.fit(X, domains), tmp_path / "ddfa"))
+    assert not hasattr(ddfa.discriminator_, "domain_given_x_")
+
+
+# ---- domains and values of any kind --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a", "b", "ü\U0001f427"],
+        [1, 2, 3],
+        [0.5, 1.5, 2.5],
+        [True, False, True],
+        [("a", 1), ("a", 2), ("b", (1, 2.5))],
+        [1, "1", ("1",)],
+        [np.int32(4), "x", np.str_("y")],
+        [2**80, 3, 4],
+        [b"a", b"b", b"c"],
+        np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="datetime64[D]"),
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array([1, 2, 3], dtype=np.float32),
+        np.array(["a", "bb", "c"], dtype="<U7"),
+    ],
+    ids=str,
+)
+def test_domains_of_any_kind(names: Any, tmp_path: Path) -> None:
+    X, domains = rows(300)
+    codes = np.unique(domains, return_inverse=True)[1] % 3
+    column = [list(names)[code] for code in codes]
+    column = column if isinstance(names, list) else names[codes]
+    model = shoal.DomainMixture(2, search=False, random_state=0).fit(X, column)
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert again.domains_.dtype == model.domains_.dtype
+    for new, old in zip(again.domains_, model.domains_, strict=True):
+        assert type(new) is type(old)
+        assert new == old
+    assert_array_equal(again.predict_proba(X, column), model.predict_proba(X, column))
+
+
+def test_domains_without_a_form_are_refused(tmp_path: Path) -> None:
+    X, domains = rows(300)
+    column = [frozenset({name}) for name in domains]
+    model = shoal.DomainMixture(2, search=False, random_state=0).fit(X, column)
+    with pytest.raises(TypeError, match="cannot save .*domains_, a builtins.frozenset"):
+        shoal.save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(max_size=9),
+    st.floats(width=32).map(np.float32),
+    st.integers(-(2**31), 2**31 - 1).map(np.int32),
+    st.text(max_size=5).map(np.str_),
+    st.booleans().map(np.bool_),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=4),
+    ),
+    max_leaves=8,
+)
+
+
+def same(new: Any, old: Any) -> bool:
+    if type(new) is not type(old):
+        return False
+    if isinstance(old, dict):
+        return list(map(same, new.items(), old.items())) == [True] * len(old)
+    if isinstance(old, (list, tuple)):
+        return len(new) == len(old) and all(map(same, new, old))
+    return bool(new == old or (new != new and old != old))
+
+
+@given(value=values)
+def test_every_value_survives_strict_json(value: Any) -> None:
+    writer = Writer(lambda part: b"")
+    text = json.dumps(writer.encode(value, "value"), allow_nan=False)
+    assert same(
+        Reader(writer.arrays, lambda name: None).decode(json.loads(text)), value
+    )
+
+
+@given(
+    kind=st.sampled_from(["b1", "i1", "<i8", ">i4", "u2", "f2", "<f4", ">f8", "<U3"]),
+    shape=st.lists(st.integers(0, 3), max_size=3),
+    fortran=st.booleans(),
+)
+def test_every_array_survives(kind: str, shape: list[int], fortran: bool) -> None:
+    numbers = np.random.default_rng(len(shape)).integers(0, 90, size=shape)
+    array = np.asarray(numbers.astype(kind), order="F" if fortran else "C")
+    writer = Writer(lambda part: b"")
+    node = json.loads(json.dumps(writer.encode(array, "array")))
+    again = Reader(writer.arrays, lambda name: None).decode(node)
+    assert_array_equal(again, array)
+    assert again.dtype == array.dtype
+    assert again.flags.c_contiguous == array.flags.c_contiguous or kind == "<U3"
+    # stored in the machine's own byte order: safetensors knows no other
+    assert all(stored.dtype.isnative for stored in writer.arrays.values())
+
+
+# ---- scikit-learn's parts ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discriminator", [
+    RandomForestClassifier(5, max_depth=3, random_state=0),
+    LogisticRegression(),
+])  # fmt: skip
+def test_other_discriminators(discriminator: Any, tmp_path: Path) -> None:
+    X, domains = rows()
+    model = shoal.DDFA(3, discriminator=discriminator, cross_fit=0, random_state=0)
+    model.fit(X, domains)
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.get_params()["discriminator"].get_params() == (
+        discriminator.get_params()
+    )
+
+
+def test_a_frozen_discriminator(tmp_path: Path) -> None:
+    X, domains = rows()
+    given = FrozenEstimator(LogisticRegression().fit(X, domains))
+    model = shoal.DDFA(3, discriminator=given, random_state=0).fit(X, domains)
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_neighbours_which_are_rows_are_refused(tmp_path: Path) -> None:
+    X, domains = rows()
+    model = shoal.DDFA(
+        3, discriminator=KNeighborsClassifier(20), cross_fit=0, random_state=0
+    )
+    with pytest.raises(TypeError, match="KNeighborsClassifier.* not among the classes"):
+        shoal.save(model.fit(X, domains), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_function_is_refused(tmp_path: Path) -> None:
+    X, domains = rows()
+    known = LogisticRegression().fit(X, domains)
+    oracle = lambda X: known.predict_proba(X)  # noqa: E731
+    model = shoal.DDFA(3, discriminator=oracle, random_state=0).fit(X, domains)
+    with pytest.raises(
+        TypeError, match=r"cannot save DDFA\.discriminator, a .*function"
+    ):
+        shoal.save(model, tmp_path / "model")
+
+
+# ---- what is in the folder -----------------------------------------------------------
+
+
+def test_manifest_and_classes(mixture: Fitted, tmp_path: Path) -> None:
+    summary = {"source": {"rows": 400, "fingerprint": "ab" * 32}, "verdict": "clear"}
+    named = history.rename(mixture.model, {"c0": "A|<b>"})
+    path = shoal.save(named, tmp_path / "model", summary=summary)
+    manifest = read_manifest(path)
+    assert (manifest["format"], manifest["class"]) == (1, "DomainMixture")
+    assert manifest["domains"] == ["east", "north", "south", "west"]
+    assert manifest["seed"] == 0
+    assert manifest["model"]["params"]["n_classes"] == 3
+    assert manifest["summary"] == summary
+    assert set(manifest["versions"]) >= {"shoal", "numpy", "scikit-learn", "python"}
+    classes = json.loads((path / "classes.json").read_text())
+    assert [one["id"] for one in classes["classes"]] == ["c0", "c1", "c2"]
+    assert classes["classes"][0]["name"] == "A|<b>"
+    assert classes["history"][0]["step"] == "rename"
+    card = (path / "README.md").read_text()
+    assert "ab" * 32 in card
+    assert "clear" in card
+    assert "| domain | A\\|&lt;b> | c1 | c2 |" in card
+    for domain, shares in zip(
+        mixture.model.domains_, mixture.model.prevalence_, strict=True
+    ):
+        assert f"| {domain} | {100 * shares[0]:.1f} |" in card
+
+
+def test_the_run_folder_will_do(folder: Path, mixture: Fitted) -> None:
+    again = shoal.load(folder.parent)
+    assert_array_equal(
+        again.predict_proba(mixture.X), mixture.model.predict_proba(mixture.X)
+    )
+    assert read_manifest(folder.parent) == read_manifest(folder)
+
+
+def test_a_schema_travels_with_the_model(mixture: Fitted, tmp_path: Path) -> None:
+    path = shoal.save(mixture.model, tmp_path / "model", schema={"kind": "table"})
+    again = shoal.load(path)
+    assert again.schema_ == {"kind": "table"}
+    merged = again.merge("c0", "c1")
+    assert shoal.load(shoal.save(merged, tmp_path / "merged")).schema_ == again.schema_
+
+
+def test_names_and_merges_can_be_undone(mixture: Fitted, tmp_path: Path) -> None:
+    model = history.rename(mixture.model, {"c0": "zero"})
+    model = history.merge(model, ["zero", "c2"], name="both")
+    model = history.rename(model, {"both": "pair"})
+    model = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert sorted(model.class_names_) == ["c1", "pair"]
+    model = history.undo(model)
+    assert sorted(model.class_names_) == ["both", "c1"]
+    model = history.undo(model)
+    assert model.class_names_ == ["zero", "c1", "c2"]
+    model = history.undo(model)
+    assert model.class_names_ == ["c0", "c1", "c2"]
+    assert_array_equal(
+        model.predict_proba(mixture.X), mixture.model.predict_proba(mixture.X)
+    )
+    with pytest.raises(ValueError, match="nothing to undo"):
+        history.undo(model)
+
+
+def test_the_summary_must_be_json(mixture: Fitted, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="plain JSON without NaN"):
+        shoal.save(mixture.model, tmp_path / "m", summary={"x": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_models_of_shoal(tmp_path: Path) -> None:
+    X, domains = rows()
+    with pytest.raises(TypeError, match="estimator must be one of DDFA"):
+        shoal.save(LogisticRegression().fit(X, domains), tmp_path / "model")
+    with pytest.raises(ValueError, match="not fitted"):
+        shoal.save(shoal.DomainMixture(2), tmp_path / "model")
+
+
+# ---- nobody's files are harmed -------------------------------------------------------
+
+
+def test_nothing_is_replaced_unasked(folder: Path, mixture: Fitted) -> None:
+    before = (folder / "manifest.json").read_bytes()
+    with pytest.raises(CodedError, match="already holds a model") as caught:
+        shoal.save(mixture.model, folder)
+    assert caught.value.code == "E136"
+    assert (folder / "manifest.json").read_bytes() == before
+    renamed = mixture.model.set_names({"c0": "new"})
+    assert shoal.load(shoal.save(renamed, folder, force=True)).class_names_[0] == "new"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_force_replaces_models_only(mixture: Fitted, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("years of work")
+    with pytest.raises(CodedError, match="not a shoal model"):
+        shoal.save(mixture.model, tmp_path / "thesis", force=True)
+    assert (tmp_path / "thesis" / "thesis.tex").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    shoal.load(shoal.save(mixture.model, tmp_path / "empty"))
+
+
+def test_a_failed_save_keeps_the_old_model(
+    folder: Path, mixture: Fitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def interrupted(path: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shoal.io.models.load", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shoal.save(mixture.model, folder, force=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_folder_that_cannot_be_written(mixture: Fitted, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CodedError, match="cannot write") as caught:
+        shoal.save(mixture.model, tmp_path / "file" / "model")
+    assert caught.value.code == "E140"
+
+
+# ---- what cannot be loaded -----------------------------------------------------------
+
+
+def resign(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest whose digest is right, as a forger would."""
+    manifest = manifest | {"digest": canonical_digest(manifest)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match='absent" does not exist') as caught:
+        shoal.load(tmp_path / "absent")
+    assert caught.value.code == "E135"
+    with pytest.raises(ModelFileError, match="is not a shoal model"):
+        shoal.load(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"name": "something else"}')
+    with pytest.raises(ModelFileError, match="is not a shoal model"):
+        shoal.load(tmp_path)
+
+
+def test_a_newer_format_is_named(folder: Path) -> None:
+    resign(folder, read_manifest(folder) | {"format": 3})
+    with pytest.raises(ModelFileError, match=r"newer format \(3 > 1\); upgrade shoal"):
+        shoal.load(folder)
+
+
+@pytest.mark.parametrize("name", ["arrays.safetensors", "classes.json"])
+def test_a_changed_or_absent_file_is_named(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[-3] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(ModelFileError, match=f"{name} was changed after it was saved"):
+        shoal.load(folder)
+    (folder / name).write_bytes(content[:-1])
+    with pytest.raises(ModelFileError, match=f"{name} has .* bytes instead of"):
+        shoal.load(folder)
+    (folder / name).unlink()
+    with pytest.raises(ModelFileError, match=f"lacks {name}"):
+        shoal.load(folder)
+
+
+def test_white_space_is_no_damage(folder: Path, mixture: Fitted) -> None:
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()), indent=7))
+    assert_array_equal(
+        shoal.load(folder).predict_proba(mixture.X),
+        mixture.model.predict_proba(mixture.X),
+    )
+
+
+def test_other_probabilities_than_stored(folder: Path) -> None:
+    """A library that computes something else is noticed, whatever the digests say."""
+    manifest = read_manifest(folder)
+    manifest["model"]["state"]["weights_"]["$array"] = manifest["model"]["state"][
+        "weights_"
+    ]["$array"]
+    manifest["model"]["state"]["features_"]["state"]["scale"] = "column"
+    manifest["probe"]["$dict"][1][1] = manifest["probe"]["$dict"][2][1]
+    resign(folder, manifest)
+    with pytest.raises(ModelFileError, match="other probabilities than when"):
+        shoal.load(folder)
+
+
+def test_errors_can_be_copied() -> None:
+    import copy
+    import pickle
+
+    error = ModelFileError("E135", "text", "hint")
+    for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert (again.code, again.text, again.hint) == ("E135", "text", "hint")
+        assert str(again) == "text; hint"
+
+
+def test_loading_needs_no_pandas_and_no_skops(folder: Path) -> None:
+    """A bare machine can load a model without scikit-learn's parts."""
+    code = (
+        "import sys\n"
+        "sys.modules.update(pandas=None, skops=None, typer=None, rich=None)\n"
+        f"import shoal; model = shoal.load({str(folder)!r})\n"
+        "print(model.predict([[0.0, 0.0, 0.0]]).shape)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "(1,)"
