@@ -1,0 +1,444 @@
+"""Methods of the benchmark that fit on pixels; needs the extra ``[vision]``.
+
+Importing this module registers them, and the images of CIFAR-10, CIFAR-20 and the pairs
+of CIFAR-100 as a view. Weights are read from ``weights`` in the folder of the data;
+networks that SCAN has trained are kept in ``scan`` beside it.
+"""
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.benchmark import paper
+from shoal.benchmark.methods import Answer, register
+from shoal.benchmark.oracle import SupervisedOracle
+from shoal.benchmark.problems import (
+    DATASETS,
+    Problem,
+    Source,
+    pair_labels,
+    register_view,
+    shifted,
+)
+from shoal.benchmark.spec import Spec
+from shoal.datasets._io import find_file
+from shoal.datasets.images_cifar import load_cifar10, load_cifar20, load_cifar100
+from shoal.ddfa import DDFA
+from shoal.mixture import DomainMixture
+from shoal.vision.discriminator import ImageDiscriminator
+from shoal.vision.finetune import FineTuning
+from shoal.vision.mixture import ImageMixture
+from shoal.vision.scan import SCAN
+from shoal.vision.scan_files import read_scan, write_scan
+
+__all__ = ["ImageProblem", "image_problem"]
+
+Array = NDArray[Any]
+
+TUNED = FineTuning()
+STEMS = {"cifar20": "cifar100", "pairs2": "cifar100", "pairs28": "cifar100"}
+STAGES = ("published", "best")
+# From a random start the paper drops half of the activations and makes three clusters
+# a class; from trained weights it drops none and makes as many clusters as classes.
+PUBLISHED_DROPOUT = 0.5
+RANDOM_CLUSTERS = 3
+
+
+@dataclass(frozen=True)
+class ImageProblem(Problem):
+    """A problem on pixels, with what lies beside it.
+
+    Attributes
+    ----------
+    dataset : str
+    pool : ndarray of shape (n, h, w, 3)
+        All training images, whether or not the problem uses them: what pretraining
+        and SCAN have seen.
+    folder : path or None
+        Of the data.
+    """
+
+    dataset: str
+    pool: Any
+    folder: Path | None
+
+
+def image_problem(spec: Spec, data_dir: Path | None) -> ImageProblem:
+    """The pixels of a data set, shifted like its features."""
+    images, fine, coarse, n_train = _load_images(spec.dataset, data_dir)
+    labels = coarse
+    if spec.dataset.startswith("pairs"):
+        labels = pair_labels(fine, coarse, DATASETS[spec.dataset].n_classes)
+    return with_pool(spec, Source(images, labels, n_train), data_dir)
+
+
+def with_pool(spec: Spec, source: Source, folder: Path | None) -> ImageProblem:
+    """The problem of a source of images."""
+    problem = shifted(spec, source)
+    known = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    pool = source.X[: source.n_train]
+    return ImageProblem(**known, dataset=spec.dataset, pool=pool, folder=folder)
+
+
+@lru_cache(maxsize=2)
+def _load_images(
+    dataset: str, data_dir: Path | None
+) -> tuple[Array, Array, Array, int]:
+    load = load_cifar10 if dataset == "cifar10" else load_cifar20
+    data = load(data_dir, split="all")
+    fine = data.labels
+    if dataset.startswith("pairs"):
+        fine = load_cifar100(data_dir, split="all").labels
+    return data.X, fine, data.labels, int(np.sum(data.split == "train"))
+
+
+for _name in ("cifar10", "cifar20", "pairs2", "pairs28"):
+    register_view(_name, "images", image_problem)
+
+
+# ---- ours ------------------------------------------------------------------------
+
+
+@register("ours_end_to_end")
+def _ours_end_to_end(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    n_components: int | None = 128,
+    search: bool = False,
+    n_starts: int = 1,
+    doubt: float = 1.0,
+    epochs: int = TUNED.epochs,
+    batch_size: int = TUNED.batch_size,
+    backbone_rate: float = TUNED.backbone_rate,
+    head_rate: float = TUNED.head_rate,
+    domain_rate: float = TUNED.domain_rate,
+    weight_decay: float = TUNED.weight_decay,
+    self_label: float = TUNED.self_label,
+    threshold: float = TUNED.threshold,
+    temperature: float = TUNED.temperature,
+    strong: bool = TUNED.strong,
+    consistency: float = TUNED.consistency,
+    n_neighbours: int = TUNED.n_neighbours,
+    average: float = TUNED.average,
+    batch_norm: str = TUNED.batch_norm,
+    compile: bool = False,
+) -> Answer:
+    """ImageMixture; ``epochs=0`` is its frozen solution."""
+    given = locals()
+    tuning = FineTuning(**{field.name: given[field.name] for field in fields(TUNED)})
+    model = ImageMixture(
+        problem.n_classes,
+        backbone=find_weights(problem, backbone),
+        mixture=DomainMixture(search=search, scale="global", expansion="linear"),
+        n_components=n_components,
+        fine_tuning=tuning if epochs else None,
+        n_starts=n_starts,
+        doubt=doubt,
+        compile=compile,
+        random_state=seed,
+    ).fit(problem.X, problem.domains)
+    best = max(
+        model.history_, key=lambda record: record["held_out"], default={"epoch": 0}
+    )
+    notes = {
+        "score": model.score(problem.X_test, problem.domains_test),
+        "fine_tuned": model.fine_tuned_,
+        "gain": model.gain_[0],
+        "gain_error": model.gain_[1],
+        "best_epoch": best["epoch"],
+        "held_out": dict(model.held_out_),
+        "curve": [record["held_out"] for record in model.history_],
+        "rows_per_second": best.get("rows_per_second"),
+    }
+    classes = model.predict(problem.X_test, problem.domains_test)
+    return Answer(classes, model.prevalence_, notes)
+
+
+# ---- the paper's -----------------------------------------------------------------
+
+
+@register("scan")
+def _scan(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    epochs: int = 25,
+    head_epochs: int = 50,
+    self_label_epochs: int = 0,
+) -> Answer:
+    """SCAN's arg max; class shares among each domain's rows as prevalences."""
+    model = trained_scan(
+        problem, seed, backbone, epochs, head_epochs, self_label_epochs
+    )
+    prevalence = np.zeros((problem.n_domains, problem.n_classes))
+    np.add.at(prevalence, (problem.domains, model.predict(problem.X)), 1)
+    prevalence /= prevalence.sum(axis=1, keepdims=True)
+    return Answer(model.predict(problem.X_test), prevalence, {"loss": model.loss_})
+
+
+@register("scan_prior")
+def _scan_prior(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    epochs: int = 25,
+    head_epochs: int = 50,
+    self_label_epochs: int = 0,
+) -> Answer:
+    """SCAN that is told the domain, as our methods are."""
+    scan = trained_scan(problem, seed, backbone, epochs, head_epochs, self_label_epochs)
+    model = scan.with_domain_prior(problem.X, problem.domains)
+    classes = model.predict(problem.X_test, problem.domains_test)
+    score = model.score(problem.X_test, problem.domains_test)
+    return Answer(classes, model.prevalence_, {"score": score, "loss": scan.loss_})
+
+
+@register("ddfa_si")
+def _ddfa_si(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    scan_epochs: int = 25,
+    epochs: int = 25,
+    learning_rates: str = "1e-4,3e-4",
+    batch_size: int = 512,
+    view: str = "crop",
+    n_clusters: int | None = None,
+    stages: str = "published",
+    compile: bool = False,
+) -> Answer:
+    """DDFA whose discriminator starts from SCAN."""
+    scan = trained_scan(problem, seed, backbone, scan_epochs)
+    network = ImageDiscriminator(
+        scan.backbone_,
+        epochs=epochs,
+        learning_rate=read_rates(learning_rates),
+        batch_size=batch_size,
+        view=view,
+        compile=compile,
+        random_state=seed,
+    )
+    origin = f"scan of {backbone}, {scan_epochs} epochs"
+    n_clusters = n_clusters or problem.n_classes
+    return _ddfa(problem, seed, network, origin, n_clusters, stages)
+
+
+@register("ddfa_spi")
+def _ddfa_spi(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    epochs: int = 25,
+    learning_rates: str = "1e-4,3e-4",
+    batch_size: int = 512,
+    view: str = "crop",
+    n_clusters: int | None = None,
+    stages: str = "published",
+    compile: bool = False,
+) -> Answer:
+    """DDFA whose discriminator starts from self-supervised weights."""
+    network = ImageDiscriminator(
+        find_weights(problem, backbone),
+        epochs=epochs,
+        learning_rate=read_rates(learning_rates),
+        batch_size=batch_size,
+        view=view,
+        compile=compile,
+        random_state=seed,
+    )
+    n_clusters = n_clusters or problem.n_classes
+    return _ddfa(problem, seed, network, backbone, n_clusters, stages)
+
+
+@register("ddfa_ri")
+def _ddfa_ri(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    depth: int = 34,
+    dropout: float = PUBLISHED_DROPOUT,
+    epochs: int = 60,
+    learning_rates: str = "1e-3",
+    batch_size: int = 256,
+    view: str = "weak",
+    n_clusters: int | None = None,
+    stages: str = "published",
+    compile: bool = False,
+) -> Answer:
+    """DDFA whose discriminator starts at random, with dropout."""
+    network = ImageDiscriminator(
+        depth=depth,
+        dropout=dropout,
+        epochs=epochs,
+        learning_rate=read_rates(learning_rates),
+        batch_size=batch_size,
+        view=view,
+        compile=compile,
+        random_state=seed,
+    )
+    n_clusters = n_clusters or RANDOM_CLUSTERS * problem.n_classes
+    return _ddfa(problem, seed, network, "random", n_clusters, stages)
+
+
+@register("oracle")
+def _oracle(
+    problem: ImageProblem,
+    seed: int,
+    *,
+    backbone: str = "simclr_resnet18",
+    epochs: int = 20,
+    learning_rates: str = "3e-4,1e-3",
+    decay: float = 0.85,
+    batch_size: int = 512,
+    view: str = "weak",
+    compile: bool = False,
+) -> Answer:
+    """The same network taught with labels, told the true class mixes."""
+    truth = problem.truth
+    network = ImageDiscriminator(
+        find_weights(problem, backbone),
+        epochs=epochs,
+        learning_rate=read_rates(learning_rates),
+        decay=decay,
+        batch_size=batch_size,
+        view=view,
+        compile=compile,
+        random_state=seed,
+    )
+    model = SupervisedOracle(network).fit(problem.X, truth.labels)
+    classes = model.predict(problem.X_test, problem.domains_test, truth.prevalence)
+    return Answer(classes, truth.prevalence, _about(model.network_))
+
+
+# ---- their parts -----------------------------------------------------------------
+
+
+def _ddfa(
+    problem: ImageProblem,
+    seed: int,
+    network: ImageDiscriminator,
+    origin: str,
+    n_clusters: int,
+    stages: str,
+) -> Answer:
+    """The stages after discrimination, on the q(d|x) of a network.
+
+    ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"best"``: our
+    defaults (anchors by SPA, maximum likelihood).
+    """
+    if stages not in STAGES:
+        raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
+    fitted, q, q_test = _discriminate(problem, network, origin)
+    if stages == "published":
+        model = paper.ddfa(
+            problem.n_classes,
+            n_clusters=n_clusters,
+            discriminator=_identity,
+            random_state=seed,
+        )
+    else:
+        model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
+    model.fit(q, problem.domains)
+    classes = model.predict(q_test, problem.domains_test)
+    score = model.score(q_test, problem.domains_test)
+    return Answer(classes, model.prevalence_, {"score": score, **_about(fitted)})
+
+
+Discriminated = tuple[ImageDiscriminator, Array, Array]
+_last: dict[Any, Discriminated] = {}
+
+
+def _discriminate(
+    problem: ImageProblem, network: ImageDiscriminator, origin: str
+) -> Discriminated:
+    """q(d|x) of training and test rows; the last network is kept for other stages."""
+    key = (
+        origin,
+        problem.dataset,
+        problem.domains.tobytes(),
+        problem.truth.prevalence.tobytes(),
+        str(network.get_params()),
+    )
+    if key not in _last:
+        _last.clear()
+        fitted = network.fit(problem.X, problem.domains)
+        _last[key] = (
+            fitted,
+            fitted.predict_proba(problem.X),
+            fitted.predict_proba(problem.X_test),
+        )
+    return _last[key]
+
+
+def _identity(domain_given_x: Array) -> Array:
+    """A discriminator whose rows are q(d|x) already."""
+    return domain_given_x
+
+
+def _about(network: ImageDiscriminator) -> dict[str, Any]:
+    return {
+        "held_out_loss": network.held_out_loss_,
+        "learning_rate": network.learning_rate_,
+        "losses": {f"{rate:g}": loss for rate, loss in network.losses_.items()},
+        "best_epoch": network.best_epoch_,
+        "rows_per_second": network.history_[-1]["rows_per_second"],
+    }
+
+
+def read_rates(text: str) -> list[float]:
+    """Learning rates to try, as a spec writes them."""
+    return [float(rate) for rate in text.split(",")]
+
+
+def find_weights(problem: ImageProblem, name: str) -> Path:
+    """A weights file, by path or as ``weights/<name>_<data set>.safetensors``."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    stem = STEMS.get(problem.dataset, problem.dataset)
+    return find_file(
+        [f"{name}_{stem}.safetensors"],
+        problem.folder / "weights" if problem.folder else None,
+        what="weights",
+        how="train them: python benchmarks/vision/pretrain.py",
+        folders=("weights",),
+    )
+
+
+def trained_scan(
+    problem: ImageProblem,
+    seed: int,
+    backbone: str = "simclr_resnet18",
+    epochs: int = 25,
+    head_epochs: int = 50,
+    self_label_epochs: int = 0,
+) -> SCAN:
+    """SCAN of a data set's training images, trained once and kept beside the data."""
+    scan = SCAN(
+        problem.n_classes,
+        backbone=find_weights(problem, backbone),
+        epochs=epochs,
+        head_epochs=head_epochs,
+        self_label_epochs=self_label_epochs,
+        random_state=seed,
+    )
+    name = (
+        f"{problem.dataset}_{Path(backbone).stem}_{epochs}_{head_epochs}_"
+        f"{self_label_epochs}_seed{seed}.safetensors"
+    )
+    folder = problem.folder / "scan" if problem.folder else None
+    if folder is not None and (folder / name).exists():
+        return read_scan(scan, folder / name)
+    scan.fit(problem.pool)
+    if folder is not None:
+        write_scan(scan, folder / name)
+    return scan

@@ -1,0 +1,117 @@
+"""Methods on pixels: every one answers a tiny problem, and labels change nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from shoal.benchmark import image_methods  # noqa: E402
+from shoal.benchmark.methods import find_method  # noqa: E402
+from shoal.benchmark.problems import Source  # noqa: E402
+from shoal.benchmark.run import score  # noqa: E402
+from shoal.benchmark.spec import Spec  # noqa: E402
+from shoal.vision.nets import resnet, save_backbone  # noqa: E402
+
+SETTINGS = {
+    "ours_end_to_end": {"epochs": 1, "batch_size": 64, "consistency": 0.5},
+    "scan": {"epochs": 1, "head_epochs": 2},
+    "scan_prior": {"epochs": 1, "head_epochs": 2},
+    "ddfa_si": {
+        "epochs": 1,
+        "scan_epochs": 0,
+        "batch_size": 64,
+        "learning_rates": "1e-4",
+    },
+    "ddfa_spi": {
+        "epochs": 1,
+        "batch_size": 64,
+        "stages": "best",
+        "learning_rates": "1e-4",
+    },
+    "ddfa_ri": {"epochs": 1, "depth": 18, "batch_size": 64},
+    "oracle": {"epochs": 1, "batch_size": 64, "learning_rates": "1e-3"},
+}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::shoal.exceptions.ShoalWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    """Two classes of striped images, 8 x 8, in the two domains of a paper's matrix."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "weights").mkdir()
+    torch.manual_seed(0)
+    save_backbone(resnet(18), folder / "weights" / "simclr_resnet18_gauss2.safetensors")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=360)
+    images = rng.integers(0, 120, size=(360, 8, 8, 3))
+    images[labels == 1, ::2] += 120
+    spec = Spec("gauss2", 3, 3, wave=0, method="scan")
+    source = Source(images.astype(np.uint8), labels, 240)
+    return image_methods.with_pool(spec, source, folder)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_method_answers(problem, name):
+    method = find_method(name)
+    answer = method.answer(problem, 0, **SETTINGS[name])
+    assert answer.classes.shape == problem.domains_test.shape
+    assert set(answer.classes) <= {0, 1}
+    np.testing.assert_allclose(answer.prevalence.sum(axis=1), 1)
+    metrics, _ = score(answer, problem.truth, method.entry.labelled)
+    assert 0 < metrics["accuracy"] <= 1
+
+
+@pytest.mark.parametrize("name", ["ours_end_to_end", "scan_prior"])
+def test_labels_do_not_reach_methods(problem, name):
+    """With shuffled truth and labels left in the rows' order, nothing changes."""
+    truth = problem.truth
+    rng = np.random.default_rng(1)
+    other = replace(
+        problem,
+        truth=replace(
+            truth,
+            labels=rng.permutation(truth.labels),
+            labels_test=rng.permutation(truth.labels_test),
+            prevalence=rng.permutation(truth.prevalence),
+        ),
+    )
+    settings = SETTINGS[name]
+    first, second = (
+        find_method(name).answer(given, 0, **settings) for given in (problem, other)
+    )
+    np.testing.assert_array_equal(first.classes, second.classes)
+    np.testing.assert_array_equal(first.prevalence, second.prevalence)
+
+
+def test_oracle_learns_what_labels_say(problem):
+    answer = find_method("oracle").answer(
+        problem, 0, epochs=3, batch_size=32, learning_rates="1e-3"
+    )
+    metrics, _ = score(answer, problem.truth, labelled=True)
+    assert metrics["accuracy"] > 0.9
+    assert set(answer.notes["losses"]) == {"0.001"}
+
+
+def test_scan_is_trained_once(problem):
+    """The second call reads the file that the first wrote, and says the same."""
+    first = image_methods.trained_scan(problem, 7, epochs=0, head_epochs=1)
+    files = list((problem.folder / "scan").glob("*seed7*"))
+    assert len(files) == 1
+    second = image_methods.trained_scan(problem, 7, epochs=0, head_epochs=1)
+    assert not hasattr(second, "history_")
+    np.testing.assert_array_equal(
+        first.predict_proba(problem.X_test), second.predict_proba(problem.X_test)
+    )
+
+
+def test_unknown_stages_and_absent_weights_are_named(problem):
+    with pytest.raises(ValueError, match="stages must be one of"):
+        find_method("ddfa_spi").answer(problem, 0, stages="paper", epochs=1)
+    with pytest.raises(FileNotFoundError, match="nowhere_gauss2"):
+        find_method("scan").answer(problem, 0, backbone="nowhere")
