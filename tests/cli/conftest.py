@@ -1,10 +1,17 @@
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from shoal.cli import main
+from shoal.datasets import load_penguins
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -24,3 +31,52 @@ def shoal(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ended]:
+    """Run the command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: Any) -> Ended:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        code = end.value.code
+        assert isinstance(code, int)
+        return Ended(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def fitted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with penguins.csv and the run that `shoal fit` made of it."""
+    folder = tmp_path_factory.mktemp("fitted")
+    penguins = load_penguins(as_frame=True)
+    frame = penguins.X.assign(island=penguins.domains, species=penguins.labels)
+    frame.to_csv(folder / "penguins.csv", index_label="bird")
+    arguments = "fit penguins.csv --domain island --label species --id bird --k 3"
+    with chdir(folder), pytest.raises(SystemExit) as end:
+        main([*arguments.split(), "--bootstrap", "20", "--out", "run", "--quiet"])
+    assert end.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def fitted(fitted_once: Path, tmp_path: Path) -> Path:
+    """A copy of that folder's content for one test; returns the run."""
+    shutil.copytree(fitted_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "run"

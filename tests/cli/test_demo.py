@@ -5,21 +5,37 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner, Result
 
 from shoal.cli.app import EXAMPLES, app
-from shoal.cli.demo import FILES, NEXT, demo, percent, share_with_interval
+from shoal.cli.demo import demo
+from shoal.cli.tables import percent, share_with_interval
 from shoal.datasets import load_penguins
-from shoal.metrics import matched_accuracy, prevalence_error, true_prevalence
+from shoal.metrics import matched_accuracy, true_prevalence
+
+FILES = {
+    "assignments.parquet",
+    "diagnostics.json",
+    "draws.npz",
+    "model",
+    "new-place.csv",
+    "penguins.csv",
+    "prevalence.csv",
+    "report.html",
+    "run.json",
+    "summary.json",
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +44,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Iterator[Result]:
+def run(folder: Path) -> Result:
     """The example that the help shows, run once."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield CliRunner().invoke(app, EXAMPLES[demo].split()[1:])
-    finally:
-        os.chdir(before)
+    with chdir(folder):
+        return CliRunner().invoke(app, EXAMPLES[demo].split()[1:])
 
 
 @pytest.fixture(scope="module")
 def written(run: Result, folder: Path) -> Path:
     assert run.exit_code == 0, run.output
-    return folder / "penguins"
+    return folder / "shoal-demo"
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -68,37 +80,22 @@ def table_rows(text: str) -> dict[str, list[str]]:
 
 def test_species_are_found_from_islands_alone(written: Path):
     penguins = load_penguins()
-    rows = read_csv(written / "assignments.csv")
-    classes = [row["class_id"] for row in rows]
-    assert [row["domain"] for row in rows] == penguins.domains.tolist()
-    accuracy = matched_accuracy(penguins.labels, classes)
+    rows = pd.read_parquet(written / "assignments.parquet")
+    assert rows["domain"].tolist() == penguins.domains.tolist()
+    accuracy = matched_accuracy(penguins.labels, rows["class"])
     assert accuracy >= 0.985
-    summary = json.loads((written / "summary.json").read_text())["data"]
-    ours = summary["agreement"][0]
-    assert_allclose(ours["accuracy"], accuracy)
-    assert ours["prevalence_error"] <= 0.02
-
-
-def test_prevalence_error_follows_from_the_csv(written: Path):
-    penguins = load_penguins()
-    truth, species, islands = true_prevalence(penguins.labels, penguins.domains)
-    rows = read_csv(written / "prevalence.csv")
-    assert [row["domain"] for row in rows[::3]] == islands
-    table = np.array([float(row["estimate"]) for row in rows]).reshape(3, -1)
-    summary = json.loads((written / "summary.json").read_text())["data"]
-    ours = summary["agreement"][0]
-    matching = [ours["species"][f"c{index}"] for index in range(table.shape[1])]
-    error = prevalence_error(truth, table, matching=matching, label_names=species)
-    assert_allclose(error, ours["prevalence_error"])
+    score = json.loads((written / "summary.json").read_text())["score"]
+    assert_allclose(score["accuracy"], accuracy)
+    assert score["prevalence_error"] <= 0.02
 
 
 def test_intervals_hold_the_truth(written: Path):
     """Nine intervals of 90%; the true shares are in every one of them."""
     penguins = load_penguins()
     truth, species, islands = true_prevalence(penguins.labels, penguins.domains)
-    summary = json.loads((written / "summary.json").read_text())["data"]
+    score = json.loads((written / "summary.json").read_text())["score"]
     for record in read_csv(written / "prevalence.csv"):
-        name = summary["agreement"][0]["species"][record["class_id"]]
+        name = score["matching"][record["class_id"]]
         share = truth[islands.index(record["domain"]), species.index(name)]
         numbers = as_numbers(record)
         assert numbers["lo"] <= numbers["estimate"] <= numbers["hi"]
@@ -106,26 +103,23 @@ def test_intervals_hold_the_truth(written: Path):
 
 
 def test_prevalence_is_the_mean_of_the_assignments(written: Path):
-    rows = read_csv(written / "assignments.csv")
+    rows = pd.read_parquet(written / "assignments.parquet")
     for record in read_csv(written / "prevalence.csv"):
-        here = [row for row in rows if row["domain"] == record["domain"]]
+        here = rows[rows["domain"] == record["domain"]]
         assert len(here) == int(record["n_rows"])
-        mean = np.mean([float(row[f"p_{record['class_id']}"]) for row in here])
+        mean = here[f"p_{record['class_name']}"].mean()
         # exactly so at the optimum, of which the climb stops a little short
         assert_allclose(mean, float(record["estimate"]), atol=1e-3)
 
 
-def test_other_methods_stand_beside_it(written: Path):
-    summary = json.loads((written / "summary.json").read_text())["data"]
-    accuracy = {row["method"]: row["accuracy"] for row in summary["agreement"]}
-    assert set(accuracy) == {
-        "shoal",
-        "k-means",
-        "Gaussian mixture",
-        "DDFA as published",
-        "most common species of each island",
-    }
-    assert max(accuracy, key=lambda method: accuracy[method]) == "shoal"
+def test_data_are_those_of_the_package(written: Path):
+    penguins = load_penguins()
+    frame = pd.read_csv(written / "penguins.csv")
+    assert_allclose(frame[penguins.feature_names], penguins.X)
+    assert frame["island"].tolist() == penguins.domains.tolist()
+    new = pd.read_csv(written / "new-place.csv")
+    assert len(new) == (penguins.domains == "Dream").sum()
+    assert not {"island", "species"} & set(new.columns)
 
 
 # ---- what it prints --------------------------------------------------------------
@@ -140,16 +134,24 @@ def test_tables_and_csv_agree(run: Result, written: Path):
         assert shown[domain] == [here[0]["n_rows"], *shares]
 
 
-def test_agreement_table_and_summary_agree(run: Result, written: Path):
+def test_other_methods_stand_beside_it(run: Result, written: Path):
     shown = table_rows(run.stdout)
-    summary = json.loads((written / "summary.json").read_text())["data"]
-    for record in summary["agreement"]:
-        error = record["prevalence_error"]
-        expected = [
-            percent(record["accuracy"]),
-            "" if error is None else percent(error),
-        ]
-        assert shown[record["method"]] == expected
+    accuracy = {
+        method: float(shown[method][0].removesuffix("%"))
+        for method in (
+            "shoal",
+            "k-means",
+            "Gaussian mixture",
+            "DDFA as published",
+            "most common label of each domain",
+        )
+    }
+    assert max(accuracy, key=lambda method: accuracy[method]) == "shoal"
+    score = json.loads((written / "summary.json").read_text())["score"]
+    assert shown["shoal"] == [
+        percent(score["accuracy"]),
+        percent(score["prevalence_error"]),
+    ]
 
 
 def test_progress_and_warnings_go_to_stderr(run: Result):
@@ -160,17 +162,22 @@ def test_progress_and_warnings_go_to_stderr(run: Result):
 
 
 def test_says_what_it_wrote(run: Result, written: Path):
-    assert sorted(path.name for path in written.iterdir()) == sorted(FILES)
+    assert {path.name for path in written.iterdir()} == FILES
     for name in FILES:
-        assert f"penguins/{name}" in run.stdout
+        assert f"shoal-demo/{name}" in run.stdout
+    assert "Open the report: shoal-demo/report.html" in run.stdout
 
 
-def test_next_lines_run(run: Result):
-    scope: dict[str, object] = {}
-    for line in NEXT:
-        assert line in run.stdout
-        exec(line, scope)
-    assert scope["model"].prevalence_.shape == (3, 3)
+def test_next_commands_work_as_printed(run: Result, written: Path, cli):
+    lines = run.stdout.partition("Next:")[2].split("\n")
+    commands = [line.strip() for line in lines if line.strip()]
+    assert [command.split()[1] for command in commands] == ["fit", "predict", "adapt"]
+    with chdir(written.parent):
+        for command in commands:
+            ended = cli(*shlex.split(command)[1:])
+            assert ended.code == 0, ended.stderr
+        again = Path("shoal-penguins") / "prevalence.csv"
+        assert again.read_bytes() == (written / "prevalence.csv").read_bytes()
 
 
 def test_json_is_one_document_and_the_bar_is_elsewhere(tmp_path: Path, written: Path):
@@ -191,18 +198,13 @@ def test_json_is_one_document_and_the_bar_is_elsewhere(tmp_path: Path, written: 
     assert (document["command"], document["status"]) == ("demo", "warning")
     assert [message["code"] for message in document["messages"]] == ["W139"]
     assert document["data"]["verdict"] == "caution"
-    assert document["files"] == [f"shoal-demo/{name}" for name in FILES]
+    assert {Path(name).name for name in document["files"]} == FILES
     assert document["seconds"] > 0
-    # the same seed in another process gives the same bits of ours; scikit-learn's own
-    # models may differ in the last digit
-    before = json.loads((written / "summary.json").read_text())["data"]
-    found = document["data"]
-    for ours, theirs in zip(
-        found.pop("agreement"), before.pop("agreement"), strict=True
-    ):
-        assert_allclose(ours["accuracy"], theirs["accuracy"])
-    assert found == before
-    assert "DomainMixture" in seen
+    # the same seed in another process gives the same bits
+    records = read_csv(written / "prevalence.csv")
+    found = [record["estimate"] for record in document["data"]["prevalence"]]
+    assert found == [float(record["estimate"]) for record in records]
+    assert "finding the classes" in seen
     assert "\x1b[" in seen  # a bar that redraws itself
 
 
@@ -219,27 +221,32 @@ def read_terminal(keyboard: int) -> str:
     return seen.decode()
 
 
-def test_quiet_and_force(shoal, tmp_path: Path, written: Path):
-    target = tmp_path / "shoal-demo"
-    target.mkdir()
-    (target / "prevalence.csv").write_text("mine\n")
-    (target / "notes.txt").write_text("mine\n")
-    refused = shoal("demo", "--quiet")
-    assert refused.returncode == 2
-    assert "error[E136]" in refused.stderr
-    assert "hint: add --force" in refused.stderr
-    assert (target / "prevalence.csv").read_text() == "mine\n"
-    done = shoal("demo", "--quiet", "--force")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (target / "notes.txt").read_text() == "mine\n"
-    for name in ("prevalence.csv", "assignments.csv"):
-        assert (target / name).read_bytes() == (written / name).read_bytes()
+def test_an_earlier_demo_is_replaced_but_not_a_changed_one(cli, written: Path):
+    with chdir(written.parent):
+        notes = written / "notes.txt"
+        notes.write_text("mine\n")
+        before = (written / "prevalence.csv").read_bytes()
+        done = cli("demo", "--quiet")
+        assert (done.code, done.stdout, done.stderr) == (0, "", "")
+        assert (written / "prevalence.csv").read_bytes() == before
+        (written / "prevalence.csv").write_text("mine\n")
+        refused = cli("demo", "--quiet")
+        assert refused.code == 2
+        assert "error[E136]" in refused.stderr
+        assert "prevalence.csv" in refused.stderr
+        assert (written / "prevalence.csv").read_text() == "mine\n"
+        done = cli("demo", "--quiet", "--force")
+        assert done.code == 0
+        assert (written / "prevalence.csv").read_bytes() == before
+        assert notes.read_text() == "mine\n"
+        notes.unlink()
 
 
 # ---- what stops it ---------------------------------------------------------------
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path):
+@pytest.mark.parametrize("stage", ["[2/", "[9/"])
+def test_ctrl_c_leaves_nothing(tmp_path: Path, stage: str):
     process = subprocess.Popen(
         [sys.executable, "-m", "shoal", "demo", "--json"],
         cwd=tmp_path,
@@ -249,7 +256,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path):
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if "[2/" in line:
+        if stage in line:
             process.send_signal(signal.SIGINT)
             break
     out, _ = process.communicate()
@@ -260,18 +267,22 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_way(shoal, tmp_path: Path):
-    (tmp_path / "results").write_text("a file\n")
-    for target in ("results", "results/deeper"):
-        failed = shoal("demo", "--out", target)
-        assert failed.returncode == 3
-        assert "error[E140]" in failed.stderr
-        assert failed.stdout == ""
-    assert (tmp_path / "results").read_text() == "a file\n"
+def test_unknown_data_are_named(cli):
+    ended = cli("demo", "flowers")
+    assert ended.code == 2
+    assert 'no demo "flowers"' in ended.stderr
+    assert "penguins and digits" in ended.stderr
 
 
-def test_a_negative_seed_is_wrong_usage(shoal):
-    failed = shoal("demo", "--seed", "-1")
-    assert failed.returncode == 2
-    assert "error[E002]" in failed.stderr
-    assert "--seed" in failed.stderr
+def test_digits(cli, tmp_path: Path):
+    """Ten digits on twelve sites, pictures in the report."""
+    ended = cli("demo", "digits", "--json")
+    assert ended.code == 0, ended.stderr
+    found = json.loads(ended.stdout)["data"]
+    assert found["n_classes"] == 10
+    assert found["score"]["accuracy"] > 0.9
+    assert found["score"]["accuracy"] > found["agreement"][1]["accuracy"]
+    frame = pd.read_csv(tmp_path / "shoal-demo" / "digits.csv")
+    assert frame["site"].nunique() == 12
+    assert np.isfinite(frame.filter(like="pixel").to_numpy()).all()
+    assert "data:image" in (tmp_path / "shoal-demo" / "report.html").read_text()

@@ -15,12 +15,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from typer.main import get_command
 
     from shoal.cli.app import app
+    from shoal.cli.output import COMMAND_LINE
+    from shoal.exceptions import CodedError
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    COMMAND_LINE.set(tuple(given))
     try:
         code = get_command(app).main(given, prog_name="shoal", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
+    except CodedError as error:  # before a command began, such as in its --config
+        code = _report(error.code, error.text, error.hint, given[0], given)
     except Exception as error:
         # typer's own errors, wherever its version keeps their classes
         if not hasattr(error, "format_message"):
@@ -31,14 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _report_usage(error: Any, arguments: Sequence[str]) -> int:
     """Tell a wrong command line in the form of every other error."""
-    from shoal.cli.messages import Message
-    from shoal.cli.output import Output
-
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "shoal"
     name = path.removeprefix("shoal").strip()
-    text = str(error.format_message()).replace("\n", " ")
-    output = Output(
-        name, as_json="--json" in arguments, color="--no-color" not in arguments
-    )
-    return output.fail(Message("E002", text, f"see `{path} --help`")).exit_code
+    text = str(error.format_message())
+    return _report("E002", text, f"see `{path} --help`", name, arguments)
+
+
+def _report(
+    code: str, text: str, hint: str, command: str, arguments: Sequence[str]
+) -> int:
+    from shoal.cli.messages import Message
+    from shoal.cli.output import Output
+
+    as_json, color = "--json" in arguments, "--no-color" not in arguments
+    output = Output(command, as_json=as_json, color=color)
+    return output.fail(Message(code, text, hint)).exit_code

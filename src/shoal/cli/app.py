@@ -1,19 +1,36 @@
-"""The command line's table of contents: one line per command, with its example."""
+"""The command line's table of contents: every command, with its example."""
 
 import inspect
 from collections.abc import Callable
 
 import typer
 
+from shoal.cli.adapt import adapt
+from shoal.cli.check import check
+from shoal.cli.choose import choose
 from shoal.cli.demo import demo
+from shoal.cli.diagnose import diagnose
 from shoal.cli.explain import explain
+from shoal.cli.fit import fit
+from shoal.cli.messages import EXIT_CODES
+from shoal.cli.name import name
+from shoal.cli.predict import predict
+from shoal.cli.report import report
 from shoal.cli.version import version
 
 __all__ = ["EXAMPLES", "app"]
 
-#: Every command and the example that its help shows; a test runs each.
+#: Every command and the example that its help shows; a test runs them in this order.
 EXAMPLES: dict[Callable[..., None], str] = {
-    demo: "shoal demo --out penguins",
+    demo: "shoal demo",
+    check: "shoal check shoal-demo/penguins.csv --domain island --label species",
+    choose: "shoal choose shoal-demo/penguins.csv --domain island --label species",
+    fit: "shoal fit shoal-demo/penguins.csv --domain island --label species",
+    diagnose: "shoal diagnose shoal-demo/penguins.csv --model shoal-demo",
+    name: "shoal name shoal-demo --set c0=Adelie --set c1=Gentoo",
+    predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
+    adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
+    report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     explain: "shoal explain W139",
     version: "shoal version",
 }
@@ -22,9 +39,9 @@ app = typer.Typer(
     name="shoal",
     help="Discover classes in unlabeled data from several domains: things that shift "
     "together group together.",
-    epilog="Exit codes: 0 done, 1 bug in shoal, 2 wrong usage, 3 input or output "
-    "unusable, 4 not answerable from these data, 130 interrupted. First try: "
-    "shoal demo",
+    epilog="Exit codes: "
+    + ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
+    + ". First try: shoal demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

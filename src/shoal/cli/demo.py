@@ -1,160 +1,135 @@
-"""``shoal demo``: the penguins' species, found from their islands alone."""
+"""``shoal demo``: species found from islands alone, or digits from their sites."""
 
-import csv
-import io
-import json
-from collections.abc import Mapping, Sequence
+import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from shoal.cli.demo_penguins import STAGES, discover
-from shoal.cli.files import SUMMARY, fingerprint, refuse_foreign_files, write_files
-from shoal.cli.options import AsJson, Debug, Force, NoColor, Out, Quiet, Seed
-from shoal.cli.output import SCHEMA, Output, running
+import typer
+
+from shoal.cli.demo_compare import compare, compare_plan
+from shoal.cli.demo_data import DATASETS, DemoData
+from shoal.cli.fit import results, show_results, summary_of, write_run
+from shoal.cli.fitting import Settings, find_classes, plan_fit
+from shoal.cli.groups import with_groups
+from shoal.cli.messages import CommandError
+from shoal.cli.options import Force, Speech, Work, speaking
+from shoal.cli.output import Output, running
+from shoal.cli.places import refuse_existing, refuse_foreign
+from shoal.cli.progress import Stage
+from shoal.cli.runs import FILES, REPORT
+from shoal.cli.tables import percent, plain_table
 
 __all__ = ["demo"]
 
-Record = dict[str, Any]
+NEW = "new-place.csv"
 
-FILES = ("prevalence.csv", "assignments.csv", SUMMARY)
-#: Lines to try next, shown at the end; a test runs them.
-NEXT = (
-    "import shoal, shoal.datasets; p = shoal.datasets.load_penguins()",
-    "print(shoal.choose_n_classes(p.X, p.domains))  # why that many classes",
-    "model = shoal.DomainMixture().fit(p.X, p.domains)  # or a table of your own",
-    "model.adapt(p.X[p.domains == 'Dream'])  # as if the island were new",
-)
+Which = Annotated[
+    str,
+    typer.Argument(metavar="[penguins|digits]", help="Which data.", show_default=False),
+]
+DemoOut = Annotated[
+    Path, speaking("--out", metavar="DIR", help="Folder for the results.")
+]
 
 
+@with_groups
 def demo(
-    out: Out = Path("shoal-demo"),
-    seed: Seed = 0,
+    work: Work,
+    speech: Speech,
+    which: Which = "penguins",
+    out: DemoOut = Path("shoal-demo"),
     force: Force = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    no_color: NoColor = False,
-    debug: Debug = False,
 ) -> None:
     """Discover the penguins' species from their islands: offline, in seconds.
 
     Fits 342 penguins without their species, prints the mix of classes on every island
     and, because the demo happens to know the species, how well the classes match them
-    beside other methods. Writes prevalence.csv, assignments.csv and summary.json; an
-    earlier demo in the same folder is replaced.
+    beside other methods. Writes a report and all other files of `shoal fit`, and the
+    data, to try the next commands on. `shoal demo digits` deals handwritten digits to
+    twelve sites and finds the digits. An earlier demo in the folder is replaced.
     """
-    with running(
-        "demo", as_json=as_json, quiet=quiet, color=not no_color, debug=debug
-    ) as output:
-        if not force:
-            refuse_foreign_files(out, FILES, "demo")
-        with output.stages(STAGES) as stages:
-            next(stages)
-            output.data, assignments = discover(stages, seed)
-        output.files = write_files(out, file_texts(output.data, assignments))
-        show(output)
+    with running("demo", **speech.options) as output:
+        settings = Settings(work, k=_known(which))
+        files = (*FILES, f"{which}.csv", NEW)
+        if force:
+            refuse_existing(out, files, force=True)
+        else:
+            refuse_foreign(out, files, "demo")
+        first = plan_fit(f"the {which}", settings)
+        plan = first | compare_plan() | {"write": Stage("writing the results", 2)}
+        with output.stages(plan) as stages:
+            stages.begin("read")
+            data = DATASETS[which]()
+            fitted = find_classes(output, stages, read_demo(data), settings)
+            agreement = compare(stages, fitted, work.seed)
+            stages.begin("write")
+            extra = {"title": data.title, "images": data.images}
+            summary = summary_of(output, fitted, work, out, **extra)
+            tables = {f"{which}.csv": data.frame, NEW: data.new}
+            write_run(output, out, fitted, summary, tables=tables)
+        output.data = results(fitted, summary) | {"agreement": agreement}
+        show(output, data, out)
 
 
-# ---- files -----------------------------------------------------------------------
+def _known(which: str) -> int | None:
+    """Number of classes that the demo asks for; E002 for unknown data."""
+    if which not in DATASETS:
+        known = " and ".join(DATASETS)
+        raise CommandError("E002", f'no demo "{which}"', f"there are {known}")
+    return 10 if which == "digits" else None
 
 
-def file_texts(summary: Record, assignments: Sequence[Record]) -> dict[str, str]:
-    """Content of each file; the summary comes last and vouches for the others."""
-    texts = {
-        "prevalence.csv": csv_text(summary["prevalence"]),
-        "assignments.csv": csv_text(assignments),
-    }
-    content = {
-        "schema": SCHEMA,
-        "command": "demo",
-        "data": summary,
-        "fingerprints": {name: fingerprint(text) for name, text in texts.items()},
-    }
-    return texts | {SUMMARY: json.dumps(content, indent=2) + "\n"}
+def read_demo(data: DemoData) -> Any:
+    """The table as ``shoal fit`` reads it from the file that the demo writes."""
+    import shoal.io
 
-
-def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as CSV; floats in full, so that reading gives the same numbers back."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
-
-
-# ---- tables ----------------------------------------------------------------------
-
-
-def show(output: Output) -> None:
-    """Print what was found, how well it matches, where it is and what to try next."""
-    summary = output.data
-    output.show(
-        f"{summary['n_rows']} penguins, {len(summary['features'])} measurements, "
-        f"the island of each, no species: {summary['n_classes']} classes found.",
-        "",
-        prevalence_table(summary),
-        "",
-        agreement_table(summary),
+    table = shoal.io.read(
+        data.frame, domain=data.domain, label=data.label, id=data.frame.columns[0]
     )
-    for finding in summary["findings"]:
-        if finding["status"] != "ok":
-            output.warn(finding["code"], finding["reason"], finding["advice"])
+    return replace(table, source={**table.source, "path": f"{data.name}.csv"})
+
+
+def show(output: Output, data: DemoData, out: Path) -> None:
+    """What was found, beside other methods, and what to try next."""
+    found = output.data
+    output.show(f"{data.story}: {found['n_classes']} classes found.", "")
+    output.show(agreement_table(found["agreement"]))
+    show_results(output)
     output.show(
         "",
-        f"Diagnosis of the fit: {summary['verdict']}.",
-        "Written: " + ", ".join(str(path) for path in output.files),
+        f"Open the report: {out / REPORT}",
         "",
-        "Next, in Python:",
-        *(f"  {line}" for line in NEXT),
+        "Next:",
+        *(f"  {line}" for line in next_commands(data, out)),
     )
 
 
-def prevalence_table(summary: Record) -> Any:
-    """Share of each class in each domain, with the species that matches it."""
-    from rich.table import Table
-
-    species = summary["agreement"][0]["species"]
-    classes = sorted({record["class_id"] for record in summary["prevalence"]})
-    level = summary["prevalence"][0]["level"]
-    table = Table(
-        title=f"Share of each class on each island, with {level:.0%} intervals"
-    )
-    table.add_column(summary["domain_name"])
-    table.add_column("rows", justify="right")
-    for class_id in classes:
-        table.add_column(f"{class_id}\n({species[class_id]})", justify="right")
-    by_domain: dict[str, list[Record]] = {}
-    for record in summary["prevalence"]:
-        by_domain.setdefault(record["domain"], []).append(record)
-    for domain, records in by_domain.items():
-        shares = (share_with_interval(record) for record in records)
-        table.add_row(domain, str(records[0]["n_rows"]), *shares)
-    return table
-
-
-def share_with_interval(record: Record) -> str:
-    """A prevalence and its interval as the table shows them."""
-    low, high = 100 * record["lo"], 100 * record["hi"]
-    return f"{percent(record['estimate'])} ({low:.0f}-{high:.0f})"
-
-
-def agreement_table(summary: Record) -> Any:
-    """Every method beside the species that none of them saw."""
-    from rich.table import Table
-
-    table = Table(title="Agreement with the species, which no method saw")
-    table.add_column("method")
-    table.add_column("accuracy", justify="right")
-    table.add_column("prevalence error", justify="right")
-    for record in summary["agreement"]:
-        error = record["prevalence_error"]
-        table.add_row(
+def agreement_table(agreement: list[dict[str, Any]]) -> Any:
+    """Every method beside the labels that none of them saw."""
+    rows = [
+        [
             record["method"],
             percent(record["accuracy"]),
-            "" if error is None else percent(error),
-        )
-    return table
+            *(
+                [""]
+                if record["prevalence_error"] is None
+                else [percent(record["prevalence_error"])]
+            ),
+        ]
+        for record in agreement
+    ]
+    title = "Agreement with the labels, which no method saw"
+    return plain_table(title, ["method", "accuracy", "prevalence error"], rows)
 
 
-def percent(share: float) -> str:
-    """A share as the tables show it."""
-    return f"{100 * share:.1f}%"
+def next_commands(data: DemoData, out: Path) -> list[str]:
+    """Commands that work as printed, on the files that the demo wrote."""
+    table = str(out / f"{data.name}.csv")
+    commands = [
+        ["fit", table, "--domain", data.domain, "--label", data.label,
+         *(["--k", str(data.k)] if data.k else [])],
+        ["predict", str(out), table],
+        ["adapt", str(out), str(out / NEW), "--domain-name", "new"],
+    ]  # fmt: skip
+    return [shlex.join(["shoal", *command]) for command in commands]

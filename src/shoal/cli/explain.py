@@ -5,36 +5,36 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.groups import with_groups
 from shoal.cli.messages import CATALOGUE, CommandError
-from shoal.cli.options import AsJson, Debug, NoColor, Quiet
+from shoal.cli.options import Speech
 from shoal.cli.output import running
 
 __all__ = ["explain"]
 
 
+@with_groups
 def explain(
     code: Annotated[str, typer.Argument(help="Code of a message, such as W139.")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    no_color: NoColor = False,
-    debug: Debug = False,
+    speech: Speech,
 ) -> None:
     """What a coded message means and what to do about it."""
-    with running(
-        "explain", as_json=as_json, quiet=quiet, color=not no_color, debug=debug
-    ) as output:
-        known = CATALOGUE.get(code.upper())
+    with running("explain", **speech.options) as output:
+        by_lower = {known.lower(): known for known in CATALOGUE}
+        known = by_lower.get(code.lower())
         if known is None:
-            near = get_close_matches(code.upper(), CATALOGUE, n=1, cutoff=0)[0]
+            near = get_close_matches(code.lower(), by_lower, n=1, cutoff=0)[0]
             raise CommandError(
                 "E002",
                 f'no message has the code "{code}"',
-                f'nearest: "{near}"; all codes: {", ".join(CATALOGUE)}',
+                f'nearest: "{by_lower[near]}"; all codes: {", ".join(CATALOGUE)}',
             )
+        found = CATALOGUE[known]
         output.data = {
-            "code": code.upper(),
-            "title": known.title,
-            "text": known.text,
-            "exit_code": known.exit_code,
+            "code": known,
+            "title": found.title,
+            "text": found.text,
+            "exit_code": found.exit_code,
         }
-        output.show(f"{code.upper()}: {known.title}", "", known.text)
+        ends = f" (exit code {found.exit_code})" if found.exit_code else ""
+        output.show(f"{known}: {found.title}{ends}", "", found.text)

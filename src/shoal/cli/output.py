@@ -5,19 +5,28 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from shoal.cli.messages import CATALOGUE, CommandError, Message
+from shoal.cli.messages import CATALOGUE, Message
+from shoal.cli.plain import plain
+from shoal.cli.progress import Stage, Stages, stages_on
+from shoal.exceptions import CodedError, ShoalWarning
 
-__all__ = ["SCHEMA", "Output", "document", "running"]
+__all__ = ["COMMAND_LINE", "SCHEMA", "STRICT_EXIT", "Output", "document", "running"]
 
 SCHEMA = "shoal/1"
+STRICT_EXIT = 7
+WIDE = 200
+#: The words after ``shoal``, for the record of a run.
+COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
 
 
 @dataclass
@@ -33,47 +42,35 @@ class Output:
     quiet: bool = False
     color: bool = True
     debug: bool = False
+    strict: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
     begun: float = field(default_factory=time.perf_counter)
 
     def show(self, *renderables: Any) -> None:
         """Print results, unless they are wanted as JSON or not at all."""
         if not (self.quiet or self.as_json):
-            self._console(sys.stdout).print(*renderables, sep="\n")
+            console = self._console(sys.stdout)
+            for one in renderables:
+                # lines to copy must not be broken; tables know how to fit
+                console.print(one, soft_wrap=isinstance(one, str))
 
     def warn(self, code: str, text: str, hint: str) -> None:
-        """Say a coded warning and keep it for the JSON document."""
-        message = Message(code, text, hint)
+        """Say a coded warning, once, and keep it for the JSON document."""
+        message = Message(code, text, hint, "warning")
+        if message in self.messages:
+            return
         self.messages.append(message)
         if not self.quiet:
             self._print_message(message)
 
-    @contextmanager
-    def stages(self, names: Sequence[str]) -> Iterator[Iterator[str]]:
-        """Iterator over the stages; each is announced before its work begins.
-
-        A bar on a terminal, plain lines elsewhere (a log, a pipe), nothing if quiet.
-        """
+    def stages(self, plan: Mapping[str, Stage]) -> AbstractContextManager[Stages]:
+        """Stages of the work; each is announced before it begins, unless quiet."""
         if self.quiet:
-            yield iter(names)
-        elif not sys.stderr.isatty():
-            yield self._plain_stages(names)
-        else:
-            from rich.progress import BarColumn, Progress, TimeElapsedColumn
-
-            columns = ("{task.description}", BarColumn(20), TimeElapsedColumn())
-            console = self._console(sys.stderr)
-            with Progress(*columns, console=console, transient=True) as progress:
-                task = progress.add_task("", total=len(names))
-
-                def announced() -> Iterator[str]:
-                    for done, name in enumerate(names):
-                        progress.update(task, completed=done, description=name)
-                        yield name
-
-                yield announced()
+            return nullcontext(Stages(plan, lambda stages: None))
+        return stages_on(self._console(sys.stderr), plan)
 
     def end(self, status: str) -> None:
         """Print the JSON document if that is what was asked for."""
@@ -91,26 +88,30 @@ class Output:
         self.data, self.files = {}, []
         self._print_message(message)
         self.end("error")
-        return typer.Exit(CATALOGUE[message.code].exit_code)
-
-    def _plain_stages(self, names: Sequence[str]) -> Iterator[str]:
-        for number, name in enumerate(names, start=1):
-            print(f"[{number}/{len(names)}] {name}", file=sys.stderr, flush=True)
-            yield name
+        return typer.Exit(message.exit_code)
 
     def _print_message(self, message: Message) -> None:
         style = "bold red" if message.level == "error" else "bold yellow"
         console = self._console(sys.stderr)
         console.print(f"{message.level}[{message.code}]", style=style, end=" ")
-        console.print(message.text, soft_wrap=True)
-        console.print(f"hint: {message.hint}", soft_wrap=True)
+        console.print(one_line(message.text), soft_wrap=True)
+        console.print(f"hint: {one_line(message.hint)}", soft_wrap=True)
 
     def _console(self, file: Any) -> Any:
         from rich.console import Console
 
         # Rich reads NO_COLOR itself; an empty value means unset, as no-color.org says.
         plain = not self.color or bool(os.environ.get("NO_COLOR"))
-        return Console(file=file, no_color=plain, highlight=False, markup=False)
+        # A file has no edge at which a table would have to break its cells.
+        width = None if file.isatty() or "COLUMNS" in os.environ else WIDE
+        return Console(
+            file=file, no_color=plain, highlight=False, markup=False, width=width
+        )
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks: names of columns and files may hold them."""
+    return " ".join(text.split())
 
 
 @contextmanager
@@ -126,9 +127,10 @@ def running(command: str, **options: Any) -> Iterator[Output]:
     """
     output = Output(command, **options)
     try:
-        yield output
-    except CommandError as error:
-        raise output.fail(error.message) from error
+        with _coded_warnings(output):
+            yield output
+    except CodedError as error:
+        raise output.fail(_message_of(error)) from error
     except KeyboardInterrupt as error:
         text = "interrupted; no file is half-written"
         hint = "run the command again"
@@ -142,6 +144,30 @@ def running(command: str, **options: Any) -> Iterator[Output]:
         hint = "run again with --debug and report it with the output of `shoal version`"
         raise output.fail(Message("E001", text, hint)) from error
     output.end("warning" if output.messages else "ok")
+    if output.strict and output.messages:
+        raise typer.Exit(STRICT_EXIT)
+
+
+def _message_of(error: CodedError) -> Message:
+    """The message of an error; a code without an entry would be a bug in shoal."""
+    code = error.code if error.code in CATALOGUE else "E001"
+    return Message(code, error.text, error.hint)
+
+
+@contextmanager
+def _coded_warnings(output: Output) -> Iterator[None]:
+    """Warnings of estimators as coded messages; those of libraries with --debug."""
+
+    def say(message: Any, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, ShoalWarning):
+            output.warn("W161", str(message), "see `shoal diagnose` for all checks")
+        elif output.debug:
+            print(f"{category.__name__}: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = say  # type: ignore[assignment]
+        yield
 
 
 def document(
@@ -158,16 +184,8 @@ def document(
         "command": command,
         "status": status,
         "data": data,
-        "messages": [
-            {
-                "code": message.code,
-                "level": message.level,
-                "text": message.text,
-                "hint": message.hint,
-            }
-            for message in messages
-        ],
+        "messages": [message.to_dict() for message in messages],
         "files": [path.as_posix() for path in files],
         "seconds": seconds,
     }
-    return json.dumps(content, indent=2, allow_nan=False)
+    return json.dumps(plain(content), indent=2, allow_nan=False)

@@ -3,9 +3,9 @@
 import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
-from typing import Any
 
-from shoal.cli.options import AsJson, Debug, NoColor, Quiet
+from shoal.cli.groups import with_groups
+from shoal.cli.options import Speech
 from shoal.cli.output import running
 
 __all__ = ["version"]
@@ -26,15 +26,10 @@ PACKAGES = (
 EXTRAS = ("pyarrow", "faiss-cpu", "lightgbm", "torch", "ray", "anndata")
 
 
-def version(
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    no_color: NoColor = False,
-    debug: Debug = False,
-) -> None:
+@with_groups
+def version(speech: Speech) -> None:
     """Versions of shoal and of what it stands on, for bug reports."""
-    options: Any = {"as_json": as_json, "quiet": quiet, "debug": debug}
-    with running("version", color=not no_color, **options) as output:
+    with running("version", **speech.options) as output:
         output.data = collect_versions()
         width = max(map(len, output.data))
         output.show(

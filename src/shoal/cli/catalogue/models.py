@@ -1,0 +1,92 @@
+"""Codes of models, of new data for them, and of what a fit could not answer."""
+
+from shoal.cli.catalogue.explanation import Explanation
+
+__all__ = ["MODELS"]
+
+MODELS = {
+    "E133": Explanation(
+        "a column that the model needs",
+        "The model was fitted with a column that the new file does not have. Columns "
+        "are found by name, so order does not matter and further columns are ignored. "
+        "Supply it under the same name, or refit without it. Where the column of the "
+        "domain is missing, --pooled classes rows without it.",
+        exit_code=6,
+    ),
+    "E134": Explanation(
+        "a domain that the model has not seen",
+        "The class of a row depends on how frequent each class is where the row comes "
+        "from, and the model does not know that for a new domain. Learn its mix with "
+        "`shoal adapt`, or use the mix of all training domains with --pooled.",
+        exit_code=6,
+    ),
+    "E135": Explanation(
+        "not a model that can be read",
+        "The folder is not a model of shoal, was written by a newer version, or a file "
+        "in it is damaged. Models are JSON and plain arrays; nothing in them is run. "
+        "Upgrade shoal, or fit again.",
+        exit_code=6,
+    ),
+    "E138": Explanation(
+        "nothing to find",
+        "On held-out rows, the domain of a row cannot be guessed better than blindly. "
+        "The mix of classes may be the same everywhere, the features may not carry "
+        "the classes, or there may be too few rows. More of the same rows will not "
+        "help if the mix is the same: look for domains that differ.",
+        exit_code=4,
+    ),
+    "W139": Explanation(
+        "a class that lives in one domain",
+        "Nearly all of a class was found in one domain. It can be real (on the "
+        "penguins' islands two species breed on one island each) or it can be that "
+        "domain's instrument, protocol or season: then the class is the domain under "
+        "another name, and its prevalence says nothing. Look at some of its rows and "
+        "ask whether they could have been found elsewhere.",
+    ),
+    "W160": Explanation(
+        "no clear number of classes",
+        "Several numbers of classes explain held-out rows about equally well, or more "
+        "would be better than those tried. fit goes on with the fewest of the best. "
+        "`shoal choose` shows the curve; set the number with --k if you know better.",
+    ),
+    "E161": Explanation(
+        "names that cannot be used",
+        "Classes are called by their id (c0, c1, ...) or their current name, and no "
+        "two classes may share a name. `shoal name MODEL --list` shows them. A merge "
+        "needs at least two classes and leaves at least two.",
+        exit_code=2,
+    ),
+    "W161": Explanation(
+        "a remark of the fit",
+        "The estimator noticed something about the data and went on: columns that "
+        "never vary, a class without rows, a climb that ended early. The text says "
+        "which.",
+    ),
+    "E162": Explanation(
+        "the run lacks a file",
+        "The command needs a file of the run that is not there: the report is drawn "
+        "from summary.json, which `shoal fit` writes beside the model. Give the folder "
+        "of the run rather than a bare model, or pass the data as well.",
+        exit_code=6,
+    ),
+    "W162": Explanation(
+        "merged classes are drawn apart",
+        "The summary of the run knows the classes as they were fitted. After a merge "
+        "they share a name in the page, but each keeps its own card. Pass the data to "
+        "`shoal report` to draw them as one.",
+    ),
+    "E163": Explanation(
+        "a prevalence that cannot be used",
+        "A class mix has one share per class, from 0 to 1, adding to 1. --prevalence "
+        "reads a CSV with the columns class_id (or class_name) and estimate, such as "
+        '`shoal adapt` writes, or JSON such as {"c0": 0.7, "c1": 0.3}.',
+        exit_code=3,
+    ),
+    "W163": Explanation(
+        "rows unlike those of training",
+        "Many of the new rows lie outside of what the model has seen. Their classes "
+        "are a guess, and a prevalence made of them too: a new kind of row may be "
+        "among them, or the instrument changed. Look at the rows with a small "
+        "fit_score before you use them.",
+    ),
+}

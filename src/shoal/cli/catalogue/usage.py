@@ -1,0 +1,67 @@
+"""Codes of wrong usage, of output that is in the way, and of sudden ends."""
+
+from shoal.cli.catalogue.explanation import Explanation
+
+__all__ = ["USAGE"]
+
+USAGE = {
+    "E001": Explanation(
+        "a bug in shoal",
+        "Something happened that shoal did not foresee. Nothing was written. Run the "
+        "command again with --debug to see where it happened, and report that together "
+        "with the output of `shoal version`.",
+        exit_code=1,
+    ),
+    "E002": Explanation(
+        "wrong usage",
+        "The command line has an option, a value or a command that shoal does not "
+        "know. `shoal --help` lists the commands, `shoal COMMAND --help` its options.",
+        exit_code=2,
+    ),
+    "E003": Explanation(
+        "interrupted",
+        "The command was stopped by Ctrl-C. Files are written under a temporary name "
+        "and renamed when all of them are whole, so that every file is either whole "
+        "or as it was before.",
+        exit_code=130,
+    ),
+    "E106": Explanation(
+        "no domain given",
+        "shoal learns from differences between domains: sites, hospitals, islands, "
+        "years, stores, anything that says where a row comes from. Name that column "
+        "with --domain, or pass several files, one domain each. The hint lists columns "
+        "with few distinct values; which of them is the domain is for you to say.",
+        exit_code=2,
+    ),
+    "E113": Explanation(
+        "a number of classes that is none",
+        "The number of classes is a whole number from 2, or the word auto, with which "
+        "fit chooses it as `shoal choose` would. `shoal choose` takes a range such as "
+        "2:8.",
+        exit_code=2,
+    ),
+    "E136": Explanation(
+        "the output exists",
+        "The folder or file that the command would write exists already. Choose "
+        "another with --out, or overwrite with --force; other files in the folder are "
+        "never touched. Only `shoal demo` replaces an earlier demo without asking, "
+        "and only where nobody changed its files since.",
+        exit_code=2,
+    ),
+    "E140": Explanation(
+        "cannot write",
+        "The folder for the results cannot be made or written to: a file has its "
+        "name, a permission is missing, or the disk is full. Choose another folder "
+        "with --out.",
+        exit_code=3,
+    ),
+    "E160": Explanation(
+        "a configuration that cannot be used",
+        "The file given with --config is not TOML, or holds an option that no command "
+        "has, or a value of the wrong kind. Its keys are the long names of options "
+        '(domain = "island", drop-missing-domain = true, features = ["a", "b"]), '
+        "at the top for every command or in a table such as [fit] for one. What is "
+        "said on the command line wins.",
+        exit_code=2,
+    ),
+}

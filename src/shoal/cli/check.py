@@ -1,0 +1,85 @@
+"""``shoal check``: how the data were read and what stands out, without fitting."""
+
+from typing import Any
+
+from shoal.cli.groups import with_groups
+from shoal.cli.looking import describe, remarks
+from shoal.cli.options import Force, Out, Speech, Work
+from shoal.cli.output import Output, running
+from shoal.cli.places import filled_folder, refuse_existing
+from shoal.cli.plain import write_json
+from shoal.cli.progress import Stage
+from shoal.cli.reading import Data, Source, name_of, read
+from shoal.cli.tables import percent, plain_table
+
+__all__ = ["check"]
+
+FILE = "check.json"
+SHOWN = 40
+
+
+@with_groups
+def check(
+    data: Data,
+    source: Source,
+    work: Work,
+    speech: Speech,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """How each column is read, rows per domain, what stands out; fits nothing.
+
+    Shows which columns become features and why others are set aside, how many rows
+    each domain has, how many classes the domains allow, and columns that alone give
+    the domain away. With --out, writes check.json.
+    """
+    plan = {"read": Stage(f"reading {name_of(data)}"), "look": Stage("looking at it")}
+    with running("check", **speech.options) as output:
+        if out is not None:
+            refuse_existing(out, [FILE], force=force)
+        with output.stages(plan) as stages:
+            stages.begin("read")
+            table = read(output, data, source, work.seed)
+            stages.begin("look")
+            output.data = describe(table, work.seed)
+        for remark in remarks(output.data):
+            output.warn(remark.code, remark.text, remark.hint)
+        show(output)
+        if out is not None:
+            with filled_folder(out) as place:
+                write_json(place / FILE, output.data)
+            output.files = [out / FILE]
+            output.show(f"Written: {out / FILE}")
+
+
+def show(output: Output) -> None:
+    """Tables of columns and domains, then what the numbers mean."""
+    found = output.data
+    output.show(
+        _shortened(
+            "Columns",
+            ["column", "role", "why"],
+            [[one["name"], one["role"], one["reason"]] for one in found["columns"]],
+        ),
+        _shortened(
+            "Domains",
+            ["domain", "rows"],
+            [[name, str(size)] for name, size in found["domains"].items()],
+        ),
+        plain_table(
+            "Columns that tell most about the domain",
+            ["column", "rows whose domain it names alone"],
+            [[name, percent(share)] for name, share in found["leaks"].items()],
+        ),
+        f"{found['n_rows']:,} rows, {found['n_features']:,} features "
+        f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
+        "beside the libraries.",
+        f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
+        "told apart.",
+    )
+
+
+def _shortened(title: str, heads: list[str], rows: list[list[str]]) -> Any:
+    """A table of the first rows; --json has all."""
+    more = f" (first {SHOWN} of {len(rows)}; --json has all)"
+    return plain_table(title + more * (len(rows) > SHOWN), heads, rows[:SHOWN])

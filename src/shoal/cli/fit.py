@@ -1,0 +1,172 @@
+"""``shoal fit``: from a table to classes, prevalences, checks and a report."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from shoal.cli.fitting import Fitted, Settings, find_classes, parse_k, plan_fit
+from shoal.cli.groups import with_groups
+from shoal.cli.naming import read_names
+from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, speaking, working
+from shoal.cli.output import Output, running
+from shoal.cli.places import filled_folder, refuse_existing
+from shoal.cli.reading import Data, Source, name_of, read
+from shoal.cli.runs import FILES, REPORT, write_record, write_results
+from shoal.cli.tables import VERDICTS, percent, prevalence_table, warn_findings
+
+__all__ = ["fit", "results", "show_results", "summary_of", "write_run"]
+
+K = Annotated[
+    str, working("--k", metavar="N|auto", help="Number of classes; auto chooses it.")
+]
+Bootstrap = Annotated[
+    int, working("--bootstrap", min=2, help="Resamples behind the intervals.")
+]
+Names = Annotated[
+    Path | None,
+    working("--names", metavar="FILE", help='Names of classes, {"c0": "Adelie"}.'),
+]
+NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")]
+
+
+@with_groups
+def fit(
+    data: Data,
+    source: Source,
+    work: Work,
+    speech: Speech,
+    k: K = "auto",
+    bootstrap: Bootstrap = 200,
+    level: Level = 0.9,
+    names: Names = None,
+    out: Out = None,
+    no_report: NoReport = False,
+    redact: Redact = False,
+    force: Force = False,
+) -> None:
+    """Discover classes, their share in every domain, and whether to trust them.
+
+    Reads the table, chooses the number of classes unless --k says it, fits, resamples
+    for intervals and diagnoses. Writes to --out (shoal-NAME if not given): the model,
+    prevalence.csv, assignments, diagnostics.json, draws.npz, summary.json, run.json
+    and report.html. A column given as --label is held aside and only used to score.
+    """
+    with running("fit", **speech.options) as output:
+        known = None if names is None else read_names(names)
+        settings = Settings(work, parse_k(k), level, bootstrap, known)
+        folder = out or Path(f"shoal-{name_of(data)}")
+        refuse_existing(folder, FILES, force=force)
+        plan = plan_fit(name_of(data), settings, then="writing the results")
+        with output.stages(plan) as stages:
+            stages.begin("read")
+            table = read(output, data, source, work.seed)
+            fitted = find_classes(output, stages, table, settings)
+            stages.begin("write")
+            summary = summary_of(output, fitted, work, folder, redact=redact)
+            write_run(output, folder, fitted, summary, report=not no_report)
+        output.data = results(fitted, summary)
+        show_results(output)
+
+
+def summary_of(
+    output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
+) -> dict[str, Any]:
+    """All that the report says, as a dict."""
+    from shoal.report import summarize
+
+    table = fitted.table
+    options.setdefault("command", shlex.join(["shoal", *output.arguments]))
+    return summarize(
+        fitted.model,
+        table.X,
+        table.domains,
+        feature_names=table.feature_names,
+        frame=table.frame,
+        ids=table.ids,
+        labels=table.labels,
+        intervals=fitted.intervals,
+        diagnosis=fitted.diagnosis,
+        choice=fitted.choice,
+        kind=table.kind,
+        columns=table.columns,
+        source=table.source,
+        model_path=folder,
+        seconds=time.perf_counter() - output.begun,
+        seed=work.seed,
+        **options,
+    )
+
+
+def write_run(
+    output: Output,
+    folder: Path,
+    fitted: Fitted,
+    summary: dict[str, Any],
+    *,
+    report: bool = True,
+    tables: Mapping[str, Any] | None = None,
+) -> None:
+    """Write every file of the run, or none; ``tables`` are further ones, by name."""
+    from shoal.report import write
+
+    redact = summary["redacted"]
+    with filled_folder(folder) as place:
+        write_results(place, fitted, summary, redact=redact)
+        if report:
+            write(summary, place / REPORT)
+        for name, frame in (tables or {}).items():
+            frame.to_csv(place / name, index=False)
+        details = {
+            "seed": summary["made"]["seed"],
+            "seconds": summary["made"]["seconds"],
+            "source": summary["source"],
+        }
+        arguments = () if redact else output.arguments
+        write_record(place, output.command, arguments, details)
+        names = sorted(entry.name for entry in place.iterdir())
+    output.files = [folder / name for name in names]
+
+
+def results(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
+    """What was found, for ``--json`` and for the tables."""
+    from shoal.report import prevalence_records
+
+    return {
+        "n_classes": summary["size"]["classes"],
+        "classes": summary["classes"],
+        "prevalence": prevalence_records(summary),
+        "verdict": fitted.diagnosis.verdict,
+        "findings": fitted.diagnosis.to_dict()["findings"],
+        "choice": None if fitted.choice is None else fitted.choice.sentence,
+        "score": summary["score"],
+        "domain_name": _domain_name(fitted),
+    }
+
+
+def _domain_name(fitted: Fitted) -> str:
+    """The column that holds the domain."""
+    roles = {column.role: column.name for column in fitted.table.columns}
+    return str(roles.get("domain", "domain"))
+
+
+def show_results(output: Output) -> None:
+    """Classes by domains, the verdict, and what was written."""
+    found = output.data
+    warn_findings(output, found["findings"])
+    score = found["score"]
+    labels = score["matching"] if score else {}
+    output.show(prevalence_table(found["prevalence"], found["domain_name"], labels))
+    if found["choice"]:
+        output.show(found["choice"] + ".")
+    if score:
+        output.show(
+            f"Held-aside labels: {percent(score['accuracy'])} of rows in the matching "
+            f"class (most common label of each domain: {percent(score['majority'])}); "
+            f"prevalences off by {percent(score['prevalence_error'])} on average."
+        )
+    output.show(
+        f"Verdict: {VERDICTS[found['verdict']]}",
+        "Written: " + ", ".join(map(str, output.files)),
+    )

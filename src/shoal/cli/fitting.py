@@ -1,0 +1,182 @@
+"""What ``fit`` and ``demo`` compute: classes, intervals and whether to trust them.
+
+Numpy and scikit-learn are imported inside the functions: the command line must be able
+to print its help without them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shoal.cli.messages import CommandError
+from shoal.cli.naming import renamed
+from shoal.cli.options import Work
+from shoal.cli.output import Output
+from shoal.cli.progress import Stage, Stages
+from shoal.cli.reading import refuse_images
+
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+__all__ = [
+    "Fitted",
+    "Settings",
+    "choose_k",
+    "estimator_for",
+    "find_classes",
+    "fit_only",
+    "nothing_to_find",
+    "parse_k",
+    "plan_fit",
+]
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit; ``k`` None means to choose it."""
+
+    work: Work
+    k: int | None = None
+    level: float = 0.9
+    n_resamples: int = 200
+    names: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model and all that was asked about it."""
+
+    table: "Table"
+    model: Any
+    choice: Any
+    intervals: Any
+    diagnosis: Any
+
+
+def parse_k(text: str) -> int | None:
+    """Number of classes as given; None for ``auto``."""
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 2:
+        raise CommandError(
+            "E113",
+            f'k must be a whole number from 2, or auto; got "{text}"',
+            "run `shoal choose DATA` to see which numbers the data support",
+        )
+    return int(text)
+
+
+def refuse_too_many(k: int | None, n_domains: int) -> None:
+    """Raise E112 for more classes than domains can tell apart."""
+    if k is not None and k > n_domains:
+        raise CommandError(
+            "E112",
+            f"{k} classes cannot be separated with {n_domains} domains",
+            f"use --k {n_domains} or less, or a finer domain column",
+        )
+
+
+def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stage]:
+    """Stages of a fit; costs are shares of the seconds measured on small tables."""
+    plan = {"read": Stage(f"reading {name}", 3)}  # and loading the libraries
+    if settings.k is None:
+        plan["choose"] = Stage("choosing the number of classes", 3)
+    plan |= {
+        "fit": Stage("finding the classes", 4),
+        "diagnose": Stage("asking whether to trust them", 3),
+        "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 3),
+    }
+    return plan | ({"write": Stage(then, 2)} if then else {})
+
+
+def estimator_for(kind: str, k: int | None, work: Work) -> Any:
+    """The estimator of a kind of table, not fitted."""
+    from shoal import DiscreteMixture, DomainMixture
+
+    if kind in ("counts", "text"):
+        return DiscreteMixture(k, input="counts", random_state=work.seed)
+    return DomainMixture(k, random_state=work.seed, n_jobs=work.n_jobs)
+
+
+def find_classes(
+    output: Output, stages: Stages, table: "Table", settings: Settings
+) -> Fitted:
+    """Choose the number of classes unless given, fit, diagnose and resample."""
+    from threadpoolctl import threadpool_limits
+
+    work = settings.work
+    # own threads work side by side; those of BLAS would wait for each other
+    with threadpool_limits(1):
+        model, choice = fit_only(output, stages, table, settings)
+        stages.begin("diagnose")
+        diagnosis = model.diagnose(table.X, table.domains, random_state=work.seed)
+        refuse_no_signal(diagnosis)
+        stages.begin("intervals")
+        intervals = model.bootstrap(
+            table.X,
+            table.domains,
+            n_resamples=settings.n_resamples,
+            level=settings.level,
+            n_jobs=work.n_jobs,
+            random_state=work.seed,
+        )
+    return Fitted(table, model, choice, intervals, diagnosis)
+
+
+def fit_only(
+    output: Output, stages: Stages, table: "Table", settings: Settings
+) -> tuple[Any, Any]:
+    """The fitted model, and the choice of the number of classes if there was one."""
+    import numpy as np
+
+    refuse_images(table)
+    refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
+    choice = None
+    if settings.k is None:
+        stages.begin("choose")
+        choice = choose_k(table, settings.work)
+    k = settings.k if choice is None else choice.n_classes
+    stages.begin("fit")
+    model = estimator_for(table.kind, k, settings.work).fit(table.X, table.domains)
+    if choice is not None and choice.n_classes is None:
+        output.warn(
+            "W160",
+            f"{choice.sentence}; {model.n_classes_} were fitted",
+            "`shoal choose` shows the curve; set the number with --k",
+        )
+    return (renamed(model, settings.names) if settings.names else model), choice
+
+
+def choose_k(table: "Table", work: Work, **options: Any) -> Any:
+    """The curve over numbers of classes."""
+    from shoal import choose_n_classes
+
+    return choose_n_classes(
+        table.X,
+        table.domains,
+        estimator=estimator_for(table.kind, None, work),
+        n_jobs=work.n_jobs,
+        random_state=work.seed,
+        **options,
+    )
+
+
+def refuse_no_signal(diagnosis: Any) -> None:
+    """Raise E138 if the diagnosis says that domains cannot be told apart."""
+    finding = diagnosis["E138"]
+    if finding.status == "fail":
+        numbers = finding.numbers
+        raise nothing_to_find(
+            f"gain {numbers['gain']:.3f} nats, needed {numbers['needed']:.3f}"
+        )
+
+
+def nothing_to_find(gain: str) -> CommandError:
+    """The error of domains that do not differ."""
+    return CommandError(
+        "E138",
+        f"domains cannot be told apart on held-out rows ({gain})",
+        "the mix may be the same everywhere; see `shoal explain E138`",
+    )

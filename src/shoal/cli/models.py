@@ -1,0 +1,123 @@
+"""Models as commands take them: loaded, and the rows that they can class."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.messages import CommandError
+from shoal.cli.output import Output
+from shoal.cli.reading import Rows, one_or_all
+
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+__all__ = ["Loaded", "Model", "load_model", "refuse_no_domains"]
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder that `shoal fit` wrote, or the model folder in it.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A fitted model and the columns that it takes."""
+
+    path: Path
+    model: Any
+    schema: Any
+
+    def batches(
+        self, output: Output, data: Sequence[str], rows: Rows
+    ) -> Iterator["Table"]:
+        """New rows as the model takes them; what reading noticed is said once."""
+        import shoal.io
+
+        said = set()
+        files, options = one_or_all(data), rows.for_batches
+        for table in shoal.io.batches(files, self.schema, **options):
+            for message in table.messages:
+                if message.code not in said:
+                    output.warn(message.code, message.text, message.hint)
+                said.add(message.code)
+            yield table
+
+    def table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":
+        """All new rows at once."""
+        import numpy as np
+        import pandas as pd
+        from scipy import sparse
+
+        tables = list(self.batches(output, data, rows))
+        if len(tables) == 1:
+            return tables[0]
+        parts = [table.X for table in tables]
+        stack = sparse.vstack if sparse.issparse(parts[0]) else np.concatenate
+        known = all(table.domains is not None for table in tables)
+        frames = [table.frame for table in tables if table.frame is not None]
+        return replace(
+            tables[0],
+            X=stack(parts),
+            domains=_join([one.domains for one in tables]) if known else None,
+            ids=_join([one.ids for one in tables]),
+            labels=_join([one.labels for one in tables if one.labels is not None]),
+            frame=pd.concat(frames) if frames else None,
+        )
+
+    def known_table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":
+        """All rows at once, each from a domain that the model knows."""
+        import numpy as np
+
+        table = self.table(output, data, rows)
+        refuse_no_domains(table)
+        check_known(np.asarray(table.domains), self.model)
+        return table
+
+
+def _join(columns: list[Any]) -> Any:
+    import numpy as np
+
+    return np.concatenate(columns) if columns else None
+
+
+def refuse_no_domains(table: "Table") -> None:
+    """Raise E133 where a table does not say where its rows come from."""
+    if table.domains is None:
+        column = getattr(table.schema.domain, "column", None)
+        raise CommandError(
+            "E133",
+            f'the model needs "{column or "domain"}" to know where each row is from',
+            "supply it, or --pooled (predict only) to do without",
+        )
+
+
+def check_known(domains: Any, model: Any) -> None:
+    """Raise E134 for a domain that the model has not seen."""
+    known = set(model.domains_.tolist())
+    unseen = [one for one in dict.fromkeys(domains.tolist()) if one not in known]
+    if unseen:
+        raise CommandError(
+            "E134", f'the model has not seen "{unseen[0]}"', "`shoal adapt` first"
+        )
+
+
+def load_model(path: Path) -> Loaded:
+    """The model in a folder, with its columns; E135 or E162 if it has none."""
+    import shoal
+
+    model = shoal.load(path)
+    schema = getattr(model, "schema_", None)
+    if schema is None:
+        raise CommandError(
+            "E162",
+            f'the model in "{path}" does not say which columns it takes',
+            "fit with `shoal fit`, or save with shoal.save(model, path, schema=...)",
+        )
+    return Loaded(path, model, schema)

@@ -1,0 +1,183 @@
+"""``shoal predict``: the class of every row of a new file, however large."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from shoal.cli.assigning import UNLIKE, UNSURE, marked
+from shoal.cli.groups import with_groups
+from shoal.cli.messages import CommandError
+from shoal.cli.mixes import read_mix
+from shoal.cli.models import Loaded, Model, load_model, refuse_no_domains
+from shoal.cli.options import Force, Speech, speaking, working
+from shoal.cli.output import Output, running
+from shoal.cli.places import filled_file, refuse_existing
+from shoal.cli.progress import Stage, Stages
+from shoal.cli.reading import Data, Rows, name_of
+from shoal.cli.runs import assignments_name
+from shoal.cli.sizes import guess_rows
+from shoal.cli.tables import percent, plain_table
+
+__all__ = ["predict"]
+
+# More rows unlike those of training than this deserve a warning.
+MANY_UNLIKE = 0.1
+
+Pooled = Annotated[
+    bool,
+    working(
+        "--pooled", help="The mix of all training domains, wherever a row is from."
+    ),
+]
+Prevalence = Annotated[
+    Path | None,
+    working("--prevalence", metavar="FILE", help="Class mix of all rows: CSV or JSON."),
+]
+Confidence = Annotated[
+    float,
+    working("--min-confidence", min=0, max=1, help="Mark rows less sure as unsure."),
+]
+OutFile = Annotated[
+    Path | None,
+    speaking("--out", metavar="FILE", help="Where to: .parquet or .csv."),
+]
+
+
+@with_groups
+def predict(
+    model: Model,
+    data: Data,
+    rows: Rows,
+    speech: Speech,
+    pooled: Pooled = False,
+    prevalence: Prevalence = None,
+    min_confidence: Confidence = UNSURE,
+    out: OutFile = None,
+    force: Force = False,
+) -> None:
+    """The class of every row of a new file, with probabilities; in batches.
+
+    Rows are classed by the mix of their own domain; a domain that the model has not
+    seen needs `shoal adapt` first, or --pooled, or its mix as --prevalence. Writes
+    --out (NAME-assignments.parquet, or .csv where parquet cannot be written): row_id,
+    domain, class, the probability of each class, margin, fit_score (near 0: unlike all
+    training rows) and unsure.
+    """
+    plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
+    with running("predict", **speech.options) as output:
+        path = out or Path(f"{name_of(data)}-{assignments_name()}")
+        check_ending(path)
+        refuse_existing(path, force=force)
+        with output.stages(plan) as stages:
+            stages.begin("load")
+            loaded = load_model(model)
+            names = list(loaded.model.class_names_)
+            mix = None if prevalence is None else read_mix(prevalence, names)
+            stages.begin("class")
+            tally = Tally(names)
+            tables = loaded.batches(output, data, rows)
+            if not (pooled or mix):
+                tables = with_domains(tables)
+            frames = assigned(loaded, tables, pooled, mix, min_confidence)
+            write(path, tally.counting(frames, stages, data))
+        output.files = [path]
+        output.data = tally.to_dict() | {"min_confidence": min_confidence}
+        show(output, tally)
+
+
+def check_ending(path: Path) -> None:
+    """Raise E102 before any work if the file's name does not tell its format."""
+    if path.suffix not in (".parquet", ".csv"):
+        raise CommandError(
+            "E102",
+            f'cannot tell the format of "{path}"',
+            "end the name of --out with .parquet or .csv",
+        )
+
+
+def assigned(
+    loaded: Loaded, tables: Iterable[Any], pooled: bool, mix: Any, least: float
+) -> Iterator[Any]:
+    """Frames of assignments, one per batch."""
+    from shoal.io import assign
+
+    return marked(assign(loaded.model, tables, pooled=pooled, prevalence=mix), least)
+
+
+def with_domains(tables: Iterable[Any]) -> Iterator[Any]:
+    """The tables; E133 where they do not say where their rows come from."""
+    for table in tables:
+        refuse_no_domains(table)
+        yield table
+
+
+def write(path: Path, frames: Iterator[Any]) -> None:
+    """Write the frames as they come; the file appears when it is whole."""
+    from shoal.io import write_assignments
+
+    with filled_file(path) as place:
+        write_assignments(place, frames)
+
+
+@dataclass
+class Tally:
+    """What passed by: rows by domain and class, unsure ones, ones unlike training."""
+
+    names: list[str]
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_rows: int = 0
+    unsure: int = 0
+    unlike: int = 0
+
+    def counting(
+        self, frames: Iterable[Any], stages: Stages, data: Sequence[str]
+    ) -> Iterator[Any]:
+        """Count the rows of each frame on its way to the file."""
+        total = None
+        for frame in frames:
+            total = total or guess_rows(data)  # the first batch shows: it can be read
+            domains = frame["domain"].fillna("(not used)").astype(str)
+            self.counts.update(zip(domains, frame["class"], strict=True))
+            self.n_rows += len(frame)
+            self.unsure += int(frame["unsure"].sum())
+            self.unlike += int((frame["fit_score"] < UNLIKE).sum())
+            if total:
+                stages.advance(self.n_rows / total)
+            yield frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything counted."""
+        domains = sorted({domain for domain, _ in self.counts})
+        return {
+            "n_rows": self.n_rows,
+            "counts": {
+                domain: {name: self.counts[domain, name] for name in self.names}
+                for domain in domains
+            },
+            "unsure": self.unsure,
+            "unlike": self.unlike,
+        }
+
+
+def show(output: Output, tally: Tally) -> None:
+    """Rows by domain and class, and how far to trust them."""
+    found = output.data
+    rows = [
+        [domain, *(f"{count:,}" for count in classes.values())]
+        for domain, classes in found["counts"].items()
+    ]
+    unsure, unlike = (found[name] / found["n_rows"] for name in ("unsure", "unlike"))
+    if unlike > MANY_UNLIKE:
+        output.warn(
+            "W163",
+            f"{percent(unlike)} of the rows are unlike those of training",
+            "look at those with a small fit_score before you use their classes",
+        )
+    output.show(
+        plain_table("Rows by domain and class", ["domain", *tally.names], rows),
+        f"{found['n_rows']:,} rows; {percent(unsure)} unsure (best class below "
+        f"{found['min_confidence']:g}), {percent(unlike)} unlike the training rows.",
+        f"Written: {output.files[0]}",
+    )

@@ -1,0 +1,170 @@
+"""The data of a command: which files, rows and columns, and how they are read."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.messages import CommandError
+from shoal.cli.output import Output
+
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+__all__ = [
+    "Data",
+    "Rows",
+    "Source",
+    "name_of",
+    "one_or_all",
+    "read",
+    "reading",
+    "refuse_images",
+    "split_names",
+]
+
+reading = partial(typer.Option, rich_help_panel="Which rows and columns")
+
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA",
+        help="A table (csv, tsv, parquet, feather, npy, npz, h5ad, mtx), a folder of "
+        "images or texts, several files (one domain each), or - for CSV on stdin.",
+        show_default=False,
+    ),
+]
+Text = str | None
+Names = list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """How files are to be read, beyond what their names say."""
+
+    domain_file: Annotated[
+        Text,
+        reading("--domain-file", metavar="FILE", help="Domains, for npy and mtx."),
+    ] = None
+    format: Annotated[
+        Text, reading("--format", help="Format, if the file's name does not tell.")
+    ] = None
+    sep: Annotated[Text, reading("--sep", help="Separator of a CSV file.")] = None
+    encoding: Annotated[str, reading("--encoding", help="Of a text file.")] = "utf-8"
+    na: Annotated[
+        Names, reading("--na", help="Cell that means missing (repeatable).")
+    ] = None
+
+    @property
+    def for_batches(self) -> dict[str, Any]:
+        """As :func:`shoal.io.batches` takes them."""
+        given = {field.name: getattr(self, field.name) for field in fields(Rows)}
+        return given | {"na": tuple(self.na or ())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Rows):
+    """Which rows and columns, and what they are."""
+
+    domain: Annotated[
+        Text, reading("--domain", metavar="COL", help="Column: where a row is from.")
+    ] = None
+    id: Annotated[
+        Text, reading("--id", metavar="COL", help="Column that names the rows.")
+    ] = None
+    label: Annotated[
+        Text,
+        reading("--label", metavar="COL", help="True classes: held aside, to score."),
+    ] = None
+    features: Annotated[
+        Names, reading("--features", metavar="COL,COL", help="Only these columns.")
+    ] = None
+    drop: Annotated[
+        Names, reading("--drop", metavar="COL,COL", help="All but these columns.")
+    ] = None
+    text: Annotated[
+        Text, reading("--text", metavar="COL", help="Column of text, to count words.")
+    ] = None
+    counts: Annotated[
+        bool, reading("--counts", help="The columns are counts of words.")
+    ] = False
+    layer: Annotated[
+        Text, reading("--layer", metavar="KEY", help="Layer of an h5ad file.")
+    ] = None
+    use_rep: Annotated[
+        Text, reading("--use-rep", metavar="KEY", help="Embedding in an h5ad file.")
+    ] = None
+    impute: Annotated[
+        Text,
+        reading("--impute", metavar="HOW", help="Missing cells: median, mean or drop."),
+    ] = None
+    sample: Annotated[
+        int | None, reading("--sample", min=2, help="So many rows, drawn at random.")
+    ] = None
+    domain_bins: Annotated[
+        int | None, reading("--domain-bins", min=2, help="Cut a number into domains.")
+    ] = None
+    drop_missing_domain: Annotated[
+        bool, reading("--drop-missing-domain", help="Leave out rows without domain.")
+    ] = False
+    merge_small: Annotated[
+        Text, reading("--merge-small", metavar="NAME", help="One domain of thin ones.")
+    ] = None
+
+    domain_from: Annotated[
+        Text, reading("--domain-from", metavar="REGEX", help="Domain in a file's name.")
+    ] = None
+    skip_bad: Annotated[
+        bool, reading("--skip-bad", help="Leave out images that cannot be read.")
+    ] = False
+
+    @property
+    def for_read(self) -> dict[str, Any]:
+        """As :func:`shoal.io.read` takes them."""
+        return dict(vars(self)) | {
+            "na": tuple(self.na or ()),
+            "features": split_names(self.features) or None,
+            "drop": tuple(split_names(self.drop)),
+        }
+
+
+def read(output: Output, data: Sequence[str], source: Source, seed: int) -> "Table":
+    """The table of a command; what reading noticed is said as warnings."""
+    import shoal.io
+
+    table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
+    for message in table.messages:
+        output.warn(message.code, message.text, message.hint)
+    return table
+
+
+def refuse_images(table: "Table") -> None:
+    """Raise E124 for a folder of images: a fit needs their embeddings."""
+    if table.X is None:
+        raise CommandError(
+            "E124",
+            f'"{table.source["path"]}" holds images, and classes are found in columns',
+            "embed the images first and pass the .npy with --domain-file",
+        )
+
+
+def one_or_all(data: Sequence[str]) -> Any:
+    """The file, or all of them where there are several."""
+    return data[0] if len(data) == 1 else list(data)
+
+
+def split_names(given: Sequence[str] | None) -> list[str]:
+    """Names given as ``a,b`` or one by one; quotes protect a comma in a name."""
+    return [name for row in csv.reader(given or ()) for name in row if name]
+
+
+def name_of(data: Sequence[str]) -> str:
+    """A short name for what is read: of one file without its endings."""
+    from pathlib import PurePath
+
+    if len(data) != 1 or data[0] == "-":
+        return "data"
+    return PurePath(data[0]).name.partition(".")[0] or "data"

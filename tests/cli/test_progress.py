@@ -1,0 +1,90 @@
+"""Stages: announced before they begin, with the time gone and left."""
+
+import io
+
+import pytest
+from numpy.testing import assert_allclose
+
+from shoal.cli.output import Output
+from shoal.cli.progress import PlainLines, Stage, Stages, clock
+
+PLAN = {"read": Stage("reading", 1), "fit": Stage("fitting", 3)}
+
+
+class Clock:
+    """A clock that tests set."""
+
+    time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_time_left_follows_from_the_costs():
+    now = Clock()
+    stages = Stages(PLAN, lambda stages: None, now)
+    stages.begin("read")
+    assert stages.left is None
+    now.time = 2.0
+    stages.begin("fit")  # a quarter of the cost took 2 seconds
+    assert_allclose(stages.left, 6.0)
+    now.time = 4.0
+    stages.advance(0.5)
+    assert_allclose(stages.done, 0.25 + 0.375)
+    assert_allclose(stages.left, 2.0)  # half of the stage took 2 seconds
+    stages.advance(7)
+    assert stages.done == 1
+    assert stages.left == 0
+
+
+def test_an_unknown_stage_is_a_mistake():
+    with pytest.raises(KeyError, match="no stage 'write'"):
+        Stages(PLAN, lambda stages: None).begin("write")
+
+
+def test_plain_lines(capsys):
+    now = Clock()
+    stages = Stages(PLAN, PlainLines(), now)
+    stages.begin("read")
+    now.time = 75.0
+    stages.begin("fit")
+    stages.advance(0.1)  # too soon for another line
+    now.time = 90.0
+    stages.advance(0.5)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] reading",
+        "[2/2] fitting (1:15 gone, about 3:45 left)",
+        "[2/2] fitting, 50% of it done (1:30 gone, about 0:15 left)",
+    ]
+
+
+def test_a_bar_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with Output("toy").stages(PLAN) as stages:
+        stages.begin("read")
+        stages.begin("fit")
+        stages.advance(0.5)
+    seen = terminal.getvalue()
+    assert "\x1b[" in seen
+    assert "reading" in seen
+    assert "[1/2]" not in seen
+
+
+def test_quiet_says_nothing(capsys):
+    with Output("toy", quiet=True).stages(PLAN) as stages:
+        stages.begin("fit")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")],
+)
+def test_clock(seconds: float, text: str):
+    assert clock(seconds) == text
