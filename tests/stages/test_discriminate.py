@@ -462,6 +462,16 @@ def test_bad_domains(model):
         model.fit(X, X[:, 0])
 
 
+def test_fractions_that_come_again_are_names(seed):
+    X, domains = problem(seed)
+    _, codes = np.unique(domains, return_inverse=True)
+    doses = np.array([0.1, 0.25, 1.5])[codes]
+    named = Discriminator("logistic", random_state=0).fit(X, doses)
+    assert named.classes_.tolist() == [0.1, 0.25, 1.5]
+    plain = Discriminator("logistic", random_state=0).fit(X, codes)
+    assert_array_equal(named.domain_given_x_, plain.domain_given_x_)
+
+
 def test_oracle_must_be_callable():
     with pytest.raises(TypeError, match="function must be callable.*got 3"):
         OracleDiscriminator(3).fit([[0.0], [1.0]], ["a", "b"])
