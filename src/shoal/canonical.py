@@ -9,9 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CanonicalRows", "copies_of", "match_keys", "row_keys", "sort_rows"]
+from shoal.validation import is_sparse
+
+__all__ = [
+    "CanonicalRows",
+    "canonical_rows",
+    "copies_of",
+    "match_keys",
+    "row_keys",
+    "sort_rows",
+]
 
 Array = np.ndarray[Any, Any]
+
+BLOCK_ROWS = 8192
 
 # Whole-number weights become repeated rows, up to a table this much longer.
 MOST_REPEATS = 10
@@ -83,8 +94,6 @@ def sort_rows(X: Any, scaled: Any, codes: Array, weight: Array | None) -> Canoni
     >>> sort_rows(X, X, codes, np.array([2, 1, 1])).X.ravel()
     array([2., 1., 3., 3.])
     """
-    from shoal.mixture.rows import canonical_rows  # which sorts its own rows here
-
     order = canonical_rows(scaled, codes)
     if weight is not None:
         order = order[weight[order] > 0]
@@ -95,6 +104,28 @@ def sort_rows(X: Any, scaled: Any, codes: Array, weight: Array | None) -> Canoni
         else:
             weight = weight[order]
     return CanonicalRows(X[order], codes[order], weight, order)
+
+
+def canonical_rows(Z: Any, codes: Array) -> Array:
+    """Order of rows by domain, then by content.
+
+    The content key is symmetric in the columns and computed row by row, so neither
+    shuffled rows nor shuffled columns change the order.
+    """
+    key = np.zeros(Z.shape[0])
+    for start in range(0, len(key), BLOCK_ROWS):
+        block = Z[start : start + BLOCK_ROWS]
+        square = block.multiply(block) if is_sparse(Z) else block * block
+        total = np.asarray(block.sum(axis=1), dtype=float).ravel()
+        total += 0.37 * np.asarray(square.sum(axis=1), dtype=float).ravel()
+        key[start : start + BLOCK_ROWS] = total
+    # the last digits depend on the order of the sum
+    key = np.round(key, 9)
+    order = np.lexsort([key, codes])
+    tied = (np.diff(key[order]) == 0) & (np.diff(codes[order]) == 0)
+    if is_sparse(Z) or not tied.any():
+        return order
+    return np.lexsort([*Z.T, key, codes])
 
 
 def copies_of(weight: Array) -> Array | None:

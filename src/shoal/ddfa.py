@@ -10,28 +10,29 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from shoal.analysis.novelty import fit_novelty
-from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
 from shoal.canonical import CanonicalRows, row_keys, sort_rows
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.explained import likeliest, soften
+from shoal.novelty import fit_novelty
 from shoal.probability import (
     canonical_order,
     class_given_domain,
     cluster_given_domain,
     mean_log_likelihood,
 )
+from shoal.rank import supported_rank
 from shoal.stages.adjust import Adjuster, maximum_likelihood
 from shoal.stages.adjust.estimator import SOLVERS
 from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.discriminate.candidates import is_given, with_seeds
-from shoal.stages.discriminate.crossfit import check_sample_weight, rows_per_domain
+from shoal.stages.discriminate.crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
 from shoal.stages.factorize.estimator import METHODS
 from shoal.validation import (
     check_n_classes,
+    check_sample_weight,
     check_X_domains,
     is_whole,
     resolve_domain_weight,
@@ -298,7 +299,9 @@ class DDFA(LatentShiftEstimator):
     ) -> tuple[Any, Array, CanonicalRows]:
         """Validate; what every stage and every later question need is set here."""
         X, codes, self.domains_ = check_X_domains(self, X, domains)
-        weight = check_sample_weight(sample_weight, codes, self.domains_)
+        weight = check_sample_weight(
+            sample_weight, len(codes), codes=codes, names=self.domains_
+        )
         self.weighted_ = weight is not None
         self.row_keys_ = row_keys(X, codes)
         mass = np.bincount(codes, weights=weight, minlength=len(self.domains_))

@@ -10,11 +10,12 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import check_random_state
 
-from shoal.analysis.novelty import novelty_quantiles
-from shoal.analysis.rank import supported_rank
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import UnseenWordWarning
+from shoal.explained import soften
+from shoal.novelty import novelty_quantiles
 from shoal.probability import TINY, mean_log_likelihood, normalize_rows
+from shoal.rank import supported_rank
 from shoal.stages.factorize import Factorizer
 from shoal.stages.factorize.estimator import METHODS
 from shoal.validation import (
@@ -59,7 +60,7 @@ class DiscreteMixture(LatentShiftEstimator):
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
         domains, that the table supports
-        (:func:`shoal.analysis.rank.supported_rank`).
+        (:func:`shoal.rank.supported_rank`).
     input : {"rows", "counts"}, default="rows"
         What a row of X is. ``"rows"``: one word, the tuple of its columns, of any
         kind (strings, numbers, mixed). ``"counts"``: a bag of words of its domain,
@@ -311,10 +312,10 @@ class DiscreteMixture(LatentShiftEstimator):
         each_word = single_word_bags(np.arange(n_columns), n_columns)
         class_given_word = self._bayes(each_word, self.class_weight_)
         domain_given_word = class_given_word @ self.domain_given_class_
-        smoothed = n_fitted * domain_given_word + self.domain_weight_
+        softened = soften(domain_given_word, self.domain_weight_, n_fitted)
         domain, word = counts.nonzero()
         return mean_log_likelihood(
-            smoothed[word] / (n_fitted + 1), domain, sample_weight=counts[domain, word]
+            softened[word], domain, sample_weight=counts[domain, word]
         )
 
     def _log_word_given_class(self) -> Array:

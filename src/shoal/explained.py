@@ -13,7 +13,9 @@ __all__ = ["likeliest", "soften"]
 Array = np.ndarray[Any, Any]
 
 
-def soften(domain_given_x: Array, domain_weight: Array, n_rows: int) -> Array:
+def soften(
+    domain_given_x: Array, domain_weight: Any, n_rows: float, imaginary: float = 1.0
+) -> Array:
     """Mix a fit of ``n_rows`` rows with one more whose domain is drawn from q(d).
 
     A zero among estimates only means "rarer than could be seen": one held-out row must
@@ -22,8 +24,11 @@ def soften(domain_given_x: Array, domain_weight: Array, n_rows: int) -> Array:
     Parameters
     ----------
     domain_given_x : ndarray of shape (n_samples, n_domains)
-    domain_weight : ndarray of shape (n_domains,)
-    n_rows : int
+        Or of any shape that broadcasts with ``domain_weight``.
+    domain_weight : array-like of shape (n_domains,)
+    n_rows : float
+    imaginary : float, default=1.0
+        Number of rows mixed in.
 
     Returns
     -------
@@ -36,7 +41,8 @@ def soften(domain_given_x: Array, domain_weight: Array, n_rows: int) -> Array:
     >>> soften(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), n_rows=4)
     array([[0.9, 0.1]])
     """
-    return np.asarray((n_rows * domain_given_x + domain_weight) / (n_rows + 1))
+    mixed = n_rows * domain_given_x + imaginary * domain_weight
+    return np.asarray(mixed / (n_rows + imaginary))
 
 
 def likeliest(

@@ -230,8 +230,20 @@ def row_weights(codes: Array, domain_weight: Array, sample_weight: Any = None) -
     return np.asarray(weight * (domain_weight / mass)[codes])
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> Array:
-    """Weights of rows as floats: one for each row, not negative, not all zero."""
+def check_sample_weight(
+    sample_weight: Any,
+    n_samples: int,
+    *,
+    codes: Array | None = None,
+    names: Array | None = None,
+) -> Array | None:
+    """Weights of rows as floats: one for each row, not negative; None stays None.
+
+    With the ``codes`` and ``names`` of domains, each of these must have some weight;
+    without, some row must.
+    """
+    if sample_weight is None:
+        return None
     weight = np.asarray(sample_weight, dtype=float)
     if weight.shape != (n_samples,):
         raise ValueError(
@@ -242,6 +254,14 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Array:
         raise ValueError("sample_weight must be finite and not negative")
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give some row a weight")
+    if codes is not None and names is not None:
+        mass = np.bincount(codes, weights=weight, minlength=len(names))
+        if (mass <= 0).any():
+            name = names.tolist()[int(mass.argmin())]
+            raise ValueError(
+                f"sample_weight is zero in all rows of domain {name!r}, a class of y; "
+                "drop these rows or give some of them weight"
+            )
     return weight
 
 

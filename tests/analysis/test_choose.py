@@ -5,14 +5,15 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.choose import _decide, choose_n_classes, pick_n_classes
-from shoal.analysis.curve import Evidence, baseline, make_curve, smooth
-from shoal.analysis.rank import RankResult
+from shoal.analysis.choose import choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
+from shoal.mixture.curve import baseline, make_curve, smooth
 from shoal.mixture.held_out import HeldOut
+from shoal.mixture.n_classes import Evidence, decide, pick_n_classes
 from shoal.mixture.options import Options
 from shoal.mixture.training import TrainingRows
+from shoal.rank import RankResult
 
 PENGUINS = load_penguins()
 
@@ -276,26 +277,26 @@ def evidence(means, rank, n_domains=10, error=0.01, visible=True):
 
 
 def test_agreement_is_taken():
-    assert _decide(evidence({2: -2.1, 3: -2.0, 4: -2.05}, rank=3)).n_classes == 3
+    assert decide(evidence({2: -2.1, 3: -2.0, 4: -2.05}, rank=3)).n_classes == 3
 
 
 def test_rank_decides_within_two_errors():
     means = {2: -2.1, 3: -2.015, 4: -2.0, 5: -2.08}
-    assert _decide(evidence(means, rank=3)).n_classes == 3
+    assert decide(evidence(means, rank=3)).n_classes == 3
     means[3] = -2.03
-    assert _decide(evidence(means, rank=3)).n_classes == 4
+    assert decide(evidence(means, rank=3)).n_classes == 4
 
 
 def test_fewest_near_the_best_when_the_rank_is_low():
     means = {4: -2.2, 5: -2.1, 6: -2.005, 7: -2.0, 8: -2.001, 9: -2.1}
-    decision = _decide(evidence(means, rank=3))
+    decision = decide(evidence(means, rank=3))
     assert decision.n_classes == 6
     assert "alone supports 3" in decision.sentence
 
 
 def test_flat_curve_is_not_clear():
     means = dict.fromkeys(range(3, 9), -2.0) | {9: -2.2}
-    decision = _decide(evidence(means, rank=2))
+    decision = decide(evidence(means, rank=2))
     assert decision.n_classes is None
     assert "3 to 8" in decision.sentence
     assert decision.fallback == 3
@@ -304,13 +305,13 @@ def test_flat_curve_is_not_clear():
 def test_a_thousandth_of_a_nat_is_no_reason_for_another_class():
     """However many rows there are: standard errors vanish, the tie does not."""
     sure = evidence({2: -2.1, 3: -2.0008, 4: -2.0, 5: -2.1}, rank=3, error=1e-6)
-    assert _decide(sure).n_classes == 3
+    assert decide(sure).n_classes == 3
     worse = evidence({2: -2.1, 3: -2.0012, 4: -2.0, 5: -2.1}, rank=3, error=1e-6)
-    assert _decide(worse).n_classes == 4
+    assert decide(worse).n_classes == 4
 
 
 def test_all_domains_used_up_is_said():
-    decision = _decide(evidence({2: -1.0, 3: -0.8}, rank=3, n_domains=3))
+    decision = decide(evidence({2: -1.0, 3: -0.8}, rank=3, n_domains=3))
     assert decision.n_classes == 3
     assert "with 3 domains" in decision.sentence
 
@@ -318,9 +319,9 @@ def test_all_domains_used_up_is_said():
 def test_gain_within_chance_is_no_signal():
     near_nothing = -np.log(10) + 0.012
     unseen = evidence({2: near_nothing, 3: -2.4}, rank=2, visible=False)
-    assert not _decide(unseen).signal
+    assert not decide(unseen).signal
     seen = evidence({2: near_nothing, 3: -2.4}, rank=2, visible=True)
-    assert _decide(seen).signal
+    assert decide(seen).signal
 
 
 # ---- parts -----------------------------------------------------------------------

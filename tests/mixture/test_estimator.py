@@ -249,7 +249,7 @@ def test_domain_weight_changes_the_mix_only(gaussians):
 
 def test_domain_explained_by_no_rows_is_refused(gaussians):
     weight = (gaussians.domains != 0).astype(float)
-    with pytest.raises(ValueError, match="sample_weight leaves domain"):
+    with pytest.raises(ValueError, match="sample_weight is zero in all rows of domain"):
         DomainMixture(4, **QUICK).fit(
             gaussians.X, gaussians.domains, sample_weight=weight
         )

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shoal.mixture.rows import canonical_rows, fold_of_rows, stratified_sample
+from shoal.canonical import canonical_rows
+from shoal.mixture.rows import fold_of_rows, stratified_sample
 
 
 def test_order_depends_on_content_only(seed):

@@ -489,9 +489,9 @@ class TestEveryDiscretizer:
         ("weight", "message"),
         [
             ([1, 2], r"one entry per row \(4\), got shape \(2,\)"),
-            ([1, 2, 3, np.nan], "sample_weight must be finite, not negative"),
-            ([1, 2, 3, -1], "sample_weight must be finite, not negative"),
-            ([0, 0, 0, 0], "not all zero"),
+            ([1, 2, 3, np.nan], "sample_weight must be finite and not negative"),
+            ([1, 2, 3, -1], "sample_weight must be finite and not negative"),
+            ([0, 0, 0, 0], "sample_weight is zero everywhere"),
         ],
     )
     def test_bad_weights(self, model, weight, message):

@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis.novelty import familiarity
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
 from shoal.analysis.resample import counts_words, original
+from shoal.novelty import familiarity
 
 __all__ = ["Adaptation", "adapt"]
 

@@ -24,7 +24,7 @@ from shoal.analysis.resample import (
     original,
 )
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.validation import check_sample_weight, encode_domains, is_whole, row_weights
+from shoal.validation import check_sample_weight, encode_domains, is_whole
 
 __all__ = ["Difference", "Intervals", "bootstrap"]
 
@@ -254,9 +254,9 @@ def _check_weight(estimator: Any, sample_weight: Any, codes: Array) -> Array | N
         return None
     if not weighted:
         raise ValueError("sample_weight must be None: fit was not given weights")
-    weight = check_sample_weight(sample_weight, len(codes))
-    row_weights(codes, fitted.domain_weight_, weight)  # refuses domains without weight
-    return weight
+    return check_sample_weight(
+        sample_weight, len(codes), codes=codes, names=fitted.domains_
+    )
 
 
 def _count_rows(estimator: Any, X: Any, codes: Array, weight: Array | None) -> Array:

@@ -1,49 +1,27 @@
 """How many classes: a curve and a choice, not only a number.
 
-Two witnesses are heard. The likelihood of the domains on held-out rows, through k
-classes, falls again when k is too large, but a climb that misses its best solution can
-tilt it by a class. The rank of a cluster-by-domain table needs no climb, but misses
-classes that overlap or hardly shift. Where they agree, the choice is clear.
+What the choice rests on is told in :mod:`shoal.mixture.n_classes`.
 """
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from shoal.analysis.curve import (
-    Evidence,
-    Point,
-    baseline,
-    check_candidates,
-    make_curve,
-    quiet_rank,
-)
+from shoal.analysis.matching import match_by_rows
 from shoal.analysis.refits import refit_evidence
-from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture.held_out import HeldOut
-from shoal.mixture.options import Options
-from shoal.mixture.training import TrainingRows
+from shoal.mixture.curve import Curve, Point, baseline, make_curve, quiet_rank
+from shoal.mixture.n_classes import Evidence, check_candidates, decide
+from shoal.mixture.optimizer import Fit
 from shoal.validation import check_X_domains, is_whole
 
-__all__ = ["NClassesChoice", "choose_n_classes", "pick_n_classes"]
+__all__ = ["NClassesChoice", "choose_n_classes"]
 
 Array = np.ndarray[Any, Any]
-
-# Standard errors of the paired difference to the best held-out likelihood: a number of
-# classes within NEAR is as good as the best; within CLOSE the rank may still decide.
-NEAR = 1.0
-CLOSE = 2.0
-# As good as the best over more numbers of classes than this: no clear choice.
-WIDE = 3
-# Nats that are not worth a class, however small the standard error.
-TIE = 1e-3
-# Nats below which a gain is rounding: where rows repeat, standard errors vanish.
-LEAST_GAIN = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,58 +181,6 @@ def choose_n_classes(
     return _conclude(evidence)
 
 
-def pick_n_classes(
-    rows: TrainingRows,
-    rng: np.random.Generator,
-    *,
-    options: Options | None = None,
-    n_jobs: int | None = None,
-) -> int:
-    """Choose the number of classes inside ``fit``, by the same rule at less cost.
-
-    Numbers around the rank are tried first, and further ones only while the best is at
-    the edge. Without a clear choice the fewest of the near-best are taken; where
-    domains do not differ, 2, with an IdentifiabilityWarning.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    rng : numpy Generator
-    options : Options, default=None
-        Features and penalties that the caller has fixed.
-    n_jobs : int, default=None
-
-    Returns
-    -------
-    int
-        Between 2 and the number of domains.
-    """
-    options = Options() if options is None else options
-    rank = quiet_rank(rows, options, rng)
-    most = rows.n_domains
-    low, high = max(2, rank.n_classes - 1), min(most, rank.n_classes + 2)
-    curve = make_curve(rows, rank.n_classes, high, options, rng, n_jobs=n_jobs)
-    points: dict[int, Point] = {}
-    curve.extend(points, range(low, high + 1))
-    while True:
-        best = max(points, key=lambda count: points[count].held_out.mean)
-        if best == high < most:
-            high = min(high + 2, most)
-        elif best == low > 2:
-            low -= 1
-        else:
-            break
-        curve.extend(points, range(low, high + 1))
-    scores = {count: points[count].held_out for count in sorted(points)}
-    evidence = Evidence(scores, {}, rank, baseline(curve.problem), most)
-    choice = _decide(evidence)
-    if not choice.signal:
-        warnings.warn(
-            f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=4
-        )
-    return choice.fallback
-
-
 # ---- the two ways to a curve -----------------------------------------------------
 
 
@@ -286,96 +212,27 @@ def _mixture_evidence(
     seeds = rng.integers(2**31 - 1, size=n_resamples)
     return Evidence(
         {count: points[count].held_out for count in candidates},
-        {count: curve.stability(points[count].fit, seeds) for count in candidates},
+        {count: _stability(curve, points[count].fit, seeds) for count in candidates},
         rank,
         baseline(curve.problem),
         rows.n_domains,
     )
 
 
-# ---- the rule --------------------------------------------------------------------
+def _stability(curve: Curve, fit: Fit, seeds: Array) -> float:
+    """Mean share of rows that keep their class when rows are drawn again."""
+    classes, n_classes = curve.classes(fit), len(fit.weights)
 
+    def agreement(seed: int) -> float:
+        other = curve.refit(n_classes, np.random.default_rng(seed))
+        found = curve.classes(other)
+        same = match_by_rows(classes, found, n_classes)[found] == classes
+        return float(curve.problem.row_weight @ same)
 
-class _Decision(NamedTuple):
-    n_classes: int | None
-    sentence: str
-    fallback: int
-    signal: bool
-
-
-def _decide(evidence: Evidence) -> _Decision:
-    """Weigh the held-out likelihood and the rank; see choose_n_classes."""
-    n_domains, rank = evidence.n_domains, evidence.rank.n_classes
-    scores = {k: s for k, s in evidence.scores.items() if k <= n_domains}
-    if not scores:
-        few = f"no candidate is identifiable: there are only {n_domains} domains"
-        return _Decision(None, f"No clear number of classes: {few}", 2, True)
-    best = max(scores, key=lambda count: scores[count].mean)
-    if not _has_signal(scores[best], evidence):
-        none = "domains do not differ beyond chance, so there is nothing to learn from"
-        return _Decision(None, f"No clear number of classes: {none}", 2, False)
-    near = _within(NEAR, scores, best)
-    if rank in _within(CLOSE, scores, best):
-        return _Decision(rank, _agreement(rank, best, n_domains), rank, True)
-    if best == max(scores) < n_domains:
-        return _Decision(
-            None,
-            f"No clear number of classes: held-out likelihood still rises at {best}, "
-            f"the largest tried; try up to {n_domains}",
-            best,
-            True,
-        )
-    if max(near) - min(near) >= WIDE:
-        return _Decision(
-            None,
-            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
-            f"rows about equally well, and the cluster-by-domain table supports {rank}",
-            min(near),
-            True,
-        )
-    chosen = min(near, key=lambda count: (abs(count - rank), count))
-    return _Decision(
-        chosen,
-        f"{chosen} classes: best on held-out rows within one standard error (best: "
-        f"{best}); the cluster-by-domain table alone supports {rank}",
-        chosen,
-        True,
+    found = Parallel(n_jobs=curve.n_jobs, prefer="threads")(
+        delayed(agreement)(int(seed)) for seed in seeds
     )
-
-
-def _agreement(chosen: int, best: int, n_domains: int) -> str:
-    sentence = f"{chosen} classes: "
-    if chosen == best:
-        sentence += (
-            "best on held-out rows, and supported by the cluster-by-domain table"
-        )
-    else:
-        sentence += (
-            "supported by the cluster-by-domain table, and within two standard errors "
-            f"of the best on held-out rows ({best})"
-        )
-    if chosen == n_domains:
-        sentence += f"; more could not be told apart with {n_domains} domains"
-    return sentence
-
-
-def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
-    """Numbers of classes at most this many standard errors behind the best."""
-    top = scores[best]
-    return [
-        count
-        for count, score in scores.items()
-        if top.mean - score.mean <= TIE + errors * top.standard_error(score)
-    ]
-
-
-def _has_signal(best: HeldOut, evidence: Evidence) -> bool:
-    """Whether classes predict held-out domains better than chance does."""
-    gain = best.mean - evidence.baseline.mean
-    rank = evidence.rank
-    visible = rank.singular_values.max(initial=0) > rank.null.max()
-    doubt = NEAR if visible else CLOSE
-    return bool(gain > LEAST_GAIN + doubt * best.standard_error(evidence.baseline))
+    return float(np.mean(found)) if found else float("nan")
 
 
 def _conclude(evidence: Evidence) -> NClassesChoice:
@@ -385,7 +242,7 @@ def _conclude(evidence: Evidence) -> NClassesChoice:
     mean = np.array([score.mean for score in scores.values()])
     possible = mean if not identifiable.any() else np.where(identifiable, mean, -np.inf)
     top = scores[int(candidates[possible.argmax()])]
-    decision = _decide(evidence)
+    decision = decide(evidence)
     return NClassesChoice(
         candidates=candidates,
         held_out=mean,

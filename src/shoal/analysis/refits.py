@@ -8,19 +8,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from shoal.analysis.curve import (
-    Evidence,
-    check_candidates,
-    default_folds,
-    rank_clusters,
-    smooth,
-)
 from shoal.analysis.matching import match_by_rows
-from shoal.analysis.rank import RankResult, supported_rank
 from shoal.exceptions import ShoalWarning
+from shoal.mixture.curve import default_folds, rank_clusters, smooth
 from shoal.mixture.held_out import HeldOut
+from shoal.mixture.n_classes import Evidence, check_candidates
 from shoal.mixture.rows import fold_of_rows
 from shoal.probability import TINY
+from shoal.rank import RankResult, supported_rank
+from shoal.stages.discretize import KMeansDiscretizer
 from shoal.validation import (
     check_domains,
     check_X,
@@ -152,8 +148,6 @@ def _rank(
         return (
             clone(model).set_params(n_classes=None).fit(X, domains=names[codes]).rank_
         )
-    from shoal.stages.discretize import KMeansDiscretizer
-
     points = np.asarray(X, dtype=float)
     spread = points.std(axis=0)
     n_clusters = rank_clusters(len(points), len(names))

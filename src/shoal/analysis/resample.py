@@ -14,8 +14,12 @@ import numpy as np
 from shoal.analysis.matching import match_by_rows
 from shoal.analysis.proportions import mixture_proportions
 from shoal.canonical import copies_of, match_keys, row_keys
+from shoal.mixture.objective import MixtureProblem
+from shoal.mixture.optimizer import optimize
 from shoal.probability import domain_given_class, match_rows, normalize_rows
+from shoal.stages.factorize import factorize
 from shoal.validation import row_weights
+from shoal.words import single_word_bags, sum_by_domain
 
 __all__ = [
     "Refit",
@@ -87,9 +91,6 @@ def mixture_refit(
     estimator: Any, X: Any, codes: Array, weight: Array | None = None
 ) -> Refit:
     """Weights and prevalences of a DomainMixture, a few iterations from the fit."""
-    from shoal.mixture.objective import MixtureProblem
-    from shoal.mixture.optimizer import optimize
-
     order = np.argsort(codes, kind="stable")
     columns = X if estimator.varying_.all() else X[:, estimator.varying_]
     design = estimator.features_.transform(columns[order])
@@ -156,9 +157,6 @@ def table_resampler(
     is the class of the row's cluster, not of its own q(d|x), which a resample would
     have to adjust row by row.
     """
-    from shoal.stages.factorize import factorize
-    from shoal.words import sum_by_domain
-
     fitted = estimator.factorization_
     n_words = fitted.cluster_given_class.shape[1]
     bags = bags[:, :n_words]  # words that fit has not seen have no factor
@@ -233,8 +231,6 @@ def _cluster_bags(estimator: Any, X: Any, codes: Array) -> Any:
 
     Clusters of fit come from out-of-fold q(d|x); those of other rows are predicted.
     """
-    from shoal.words import single_word_bags
-
     discretizer = estimator.discretizer_
     position = match_keys(estimator.row_keys_, row_keys(X, codes))
     clusters = discretizer.labels_[position]

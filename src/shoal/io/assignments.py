@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shoal.analysis.novelty import familiarity
+from shoal.novelty import familiarity
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io.atomic import whole_file
 from shoal.io.extras import require

@@ -10,14 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis.novelty import fit_novelty
 from shoal.base import LatentShiftEstimator
 from shoal.canonical import sort_rows
 from shoal.exceptions import CollapseWarning
 from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.mixture.n_classes import pick_n_classes
 from shoal.mixture.objective import softmax_classes
 from shoal.mixture.search import Options, Solution, find_solution
 from shoal.mixture.training import TrainingRows
+from shoal.novelty import fit_novelty
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_n_classes,
@@ -260,14 +261,12 @@ default="auto"
     ) -> TrainingRows:
         """Rows without constant columns, in an order only their content decides."""
         self.weighted_ = sample_weight is not None
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        sample_weight = check_sample_weight(
+            sample_weight, X.shape[0], codes=codes, names=names
+        )
         self.varying_ = varying_columns(X)
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
-        if (mass <= 0).any():
-            name = names.tolist()[int(mass.argmin())]
-            raise ValueError(f"sample_weight leaves domain {name!r} without weight")
         weight = resolve_domain_weight(self.domain_weight, names, mass)
         even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         plain = FeatureMap("column").fit(X, even)
@@ -292,8 +291,6 @@ default="auto"
         self, rows: TrainingRows, options: Options, rng: np.random.Generator
     ) -> int:
         if self.n_classes is None:
-            from shoal.analysis.choose import pick_n_classes
-
             return pick_n_classes(rows, rng, options=options, n_jobs=self.n_jobs)
         return check_n_classes(
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable

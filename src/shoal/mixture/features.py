@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
+from shoal.bumps import bump_width, gaussian_bumps
 from shoal.validation import is_sparse
 
 __all__ = ["EXPANSIONS", "SCALES", "FeatureMap"]
@@ -157,8 +157,7 @@ class FeatureMap:
         count = min(self.n_components, len(Z) // 2)
         kmeans = KMeans(count, n_init=1, max_iter=30, random_state=self.random_state)
         self.centres_ = kmeans.fit(Z, sample_weight=row_weight).cluster_centers_
-        apart = pdist(self.centres_)
-        self.width_ = max(np.median(apart) / 2, 1e-12) if len(apart) else 1.0
+        self.width_ = bump_width(self.centres_)
         if self.expansion == "nystroem":
             self.kernel_ = Nystroem(
                 gamma=1 / (2 * self.width_**2),
@@ -174,7 +173,7 @@ class FeatureMap:
             left, right = np.triu_indices(Z.shape[1])
             extra = Z[:, left] * Z[:, right]
         elif self.expansion == "rbf":
-            extra = self._bumps(Z)
+            extra = gaussian_bumps(Z, self.centres_, self.width_)
         elif self.expansion == "nystroem":
             # its columns are small; as many as there are, they get unit spread
             extra = self.kernel_.transform(Z) * np.sqrt(len(self.centres_))
@@ -184,12 +183,6 @@ class FeatureMap:
                 log_domain_given_x = log_proba(proba)
             extra = log_domain_given_x
         return np.hstack([Z, extra.astype(self.dtype_, copy=False)])
-
-    def _bumps(self, Z: Array) -> Array:
-        distance = (Z**2).sum(axis=1)[:, None] + (self.centres_**2).sum(axis=1)
-        distance -= 2 * (Z @ self.centres_.T.astype(Z.dtype))
-        distance *= -1 / (2 * self.width_**2)
-        return np.exp(np.minimum(distance, 0, out=distance), out=distance)
 
 
 def log_proba(domain_given_x: Array) -> Array:

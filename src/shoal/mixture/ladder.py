@@ -18,7 +18,15 @@ from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import Start, best_starts, find_starts
 from shoal.mixture.training import TrainingRows
 
-__all__ = ["Record", "Rung", "choose_rung"]
+__all__ = [
+    "Record",
+    "Rung",
+    "beats",
+    "choose_rung",
+    "feature_map",
+    "list_expansions",
+    "list_scales",
+]
 
 Array = np.ndarray[Any, Any]
 Record = dict[str, tuple[float, float]]  # setting -> held-out mean, standard error
@@ -56,14 +64,15 @@ def choose_rung(
     """Scale first, then expansion: the rung with the best held-out likelihood."""
     folds = fold_of_rows(sample.codes, options.n_folds, rng)
     seed = int(rng.integers(2**31))
-    scales = _scales(sample, options)
+    scales = list_scales(sample, options)
     if len(scales) > 1 and not options.search:
         scales = [_probe_scale(sample, n_classes, options, rng)]
-    expansions = _expansions(sample, options)
+    quick = options.expansion == "auto" and not options.search
+    expansions = list_expansions(sample, "linear" if quick else options.expansion)
     alone = len(scales) == len(expansions) == 1
 
     def climb_rung(scale: str, expansion: str, known: list[Start] | None) -> Rung:
-        features = _feature_map(sample, scale, expansion, seed)
+        features = feature_map(sample, scale, expansion, BUMPS, seed)
         problem = sample.problem(features)
         own = np.random.default_rng(seed)
         starts = known or _find_starts(problem, n_classes, options, own)
@@ -87,9 +96,12 @@ def _better(simple: Rung, other: Rung) -> Rung:
     """The other rung only if its likelihood is better beyond doubt."""
     assert simple.score is not None
     assert other.score is not None
-    gain = other.score.mean - simple.score.mean
-    doubt = DOUBT * other.score.standard_error(simple.score)
-    return other if gain > doubt else simple
+    return other if beats(other.score, simple.score) else simple
+
+
+def beats(score: HeldOut, simple: HeldOut) -> bool:
+    """Whether a likelihood is better than that of simpler features, beyond doubt."""
+    return score.mean - simple.mean > DOUBT * score.standard_error(simple)
 
 
 def _find_starts(
@@ -136,7 +148,8 @@ def _judge(
 # ---- the rungs -------------------------------------------------------------------
 
 
-def _scales(sample: TrainingRows, options: Options) -> list[str]:
+def list_scales(sample: TrainingRows, options: Options) -> list[str]:
+    """Scales to compare, the usual one first."""
     if options.scale != "auto":
         return [options.scale]
     n_columns = sample.X.shape[1]
@@ -157,30 +170,33 @@ def _probe_scale(
     return choose_rung(small, n_classes, quick, rng, {}).features.scale
 
 
-def _expansions(sample: TrainingRows, options: Options) -> list[str]:
-    if options.expansion != "auto":
-        return [options.expansion]
-    dense = not sparse.issparse(sample.X)
-    if options.search and dense and _n_bumps(sample) is not None:
-        return ["linear", "rbf"]
-    return ["linear"]
+def list_expansions(
+    sample: TrainingRows, expansion: str, bumps: tuple[int, ...] = BUMPS
+) -> list[str]:
+    """Expansions to compare, simplest first; ``bumps`` are the numbers of them."""
+    if expansion != "auto":
+        return [expansion]
+    if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
+        return ["linear"]
+    return ["linear", "rbf"]
 
 
-def _n_bumps(sample: TrainingRows) -> int | None:
+def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
     """As many bumps as the rows can carry, or None."""
-    for count in BUMPS:
+    for count in bumps:
         if sample.n_rows >= ROWS_PER_COLUMN * (sample.X.shape[1] + count):
             return count
     return None
 
 
-def _feature_map(
-    sample: TrainingRows, scale: str, expansion: str, seed: int
+def feature_map(
+    sample: TrainingRows, scale: str, expansion: str, bumps: tuple[int, ...], seed: int
 ) -> FeatureMap:
+    """Features of one rung, fitted; as many bumps as the rows can carry."""
     features = FeatureMap(
         scale,
         expansion,
-        n_components=_n_bumps(sample) or BUMPS[-1],
+        n_components=_n_bumps(sample, bumps) or bumps[-1],
         discriminator=sample.discriminator,
         random_state=seed,
     )

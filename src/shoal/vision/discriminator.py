@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from shoal.stages.discriminate.crossfit import check_sample_weight
 from shoal.stages.discriminate.oracle import DomainClassifier
+from shoal.validation import check_sample_weight
 from shoal.vision.augment import (
     Augmentation,
     Identity,
@@ -170,7 +170,9 @@ class ImageDiscriminator(DomainClassifier):
         """
         domains = y if domains is None else domains
         images, codes, self.classes_ = check_images_domains(self, X, domains)
-        weight = check_sample_weight(sample_weight, codes, self.classes_)
+        weight = check_sample_weight(
+            sample_weight, len(codes), codes=codes, names=self.classes_
+        )
         random = check_random_state(self.random_state)
         split_seed, seed = random.randint(2**31 - 1, size=2).tolist()
         rows = self._split(images, codes, weight, split_seed)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.analysis.novelty import fit_novelty
+from shoal.novelty import fit_novelty
 from shoal.mixture import DomainMixture
 from shoal.mixture.features import FeatureMap
 from shoal.mixture.objective import MixtureProblem

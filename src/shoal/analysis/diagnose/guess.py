@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 from sklearn.ensemble import ExtraTreesClassifier
 
+from shoal.explained import soften
 from shoal.mixture.objective import MixtureProblem, Penalties
 from shoal.mixture.optimizer import optimize
 
@@ -65,9 +66,11 @@ class Gain:
         The guess is mixed with q(d) as if that had been one row per domain: a held-out
         row of a domain with few others must not cost minus infinity.
         """
-        share = problem.n_domains / (problem.n_domains + problem.n_rows)
         prior = domain_weight[problem.codes]
-        each = np.log((1 - share) * np.maximum(own, 0) / prior + share)
+        softened = soften(
+            np.maximum(own, 0), prior, problem.n_rows, imaginary=problem.n_domains
+        )
+        each = np.log(softened / prior)
         return cls(name, each, problem.row_weight.astype(float))
 
     @property

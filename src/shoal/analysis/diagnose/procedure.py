@@ -23,10 +23,10 @@ from shoal.analysis.diagnose.result import Diagnosis, verdict_of
 from shoal.analysis.diagnose.rows import DiagnosisRows, gather
 from shoal.analysis.diagnose.table import find_repeats, naming_columns
 from shoal.analysis.diagnose.thresholds import THRESHOLDS
-from shoal.analysis.rank import supported_rank
 from shoal.exceptions import ShoalWarning
 from shoal.mixture.rows import stratified_sample
 from shoal.probability import condition_number
+from shoal.rank import supported_rank
 from shoal.validation import encode_domains, is_whole
 
 __all__ = ["diagnose"]

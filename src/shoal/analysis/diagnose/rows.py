@@ -12,13 +12,15 @@ from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 
 from shoal.analysis.diagnose.guess import Gain
+from shoal.canonical import canonical_rows
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
 from shoal.mixture.estimator import DomainMixture
 from shoal.mixture.features import FeatureMap
 from shoal.mixture.held_out import held_out
+from shoal.mixture.ladder import feature_map, list_expansions
 from shoal.mixture.objective import MixtureProblem, Penalties
-from shoal.mixture.rows import canonical_rows, fold_of_rows
+from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import cluster_rows
 from shoal.mixture.training import TrainingRows
 from shoal.stages.discriminate import Discriminator
@@ -41,8 +43,7 @@ MAX_COLUMNS = 20
 # The refit's own penalties: enough to end the climb, too little to bend it.
 REFIT_RIDGE = 1e-4
 REFIT_DIRICHLET = 0.1  # imaginary rows for each class and domain
-BUMPS = 60
-ROWS_PER_COLUMN = 20
+BUMPS = (60,)
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,8 @@ def _table_rows(
     estimator: Any, X: Any, rows: TrainingRows, rng: np.random.Generator
 ) -> DiagnosisRows:
     """Any other estimator of numeric rows: bumps stand beside the columns."""
-    wide = ROWS_PER_COLUMN * (rows.X.shape[1] + BUMPS) > rows.n_rows
-    expansion = "linear" if wide or is_sparse(rows.X) else "rbf"
-    features = FeatureMap(
-        "column", expansion, n_components=BUMPS, random_state=_seed(rng)
-    ).fit(rows.X, rows.row_weight)
+    richest = list_expansions(rows, "auto", BUMPS)[-1]
+    features = feature_map(rows, "column", richest, BUMPS, _seed(rng))
     problem = rows.problem(features)
     folds = fold_of_rows(rows.codes, N_FOLDS, rng)
     own = np.arange(rows.n_rows), rows.codes

@@ -8,24 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.validation import check_X
 
-__all__ = ["DiscretizerBase", "check_weight"]
+__all__ = ["DiscretizerBase"]
 
 Array = np.ndarray[Any, Any]
-
-
-def check_weight(sample_weight: Any, n_samples: int) -> Array | None:
-    """Weights of rows: finite, not negative, not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must have one entry per row ({n_samples}), got shape "
-            f"{weight.shape}"
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise ValueError("sample_weight must be finite, not negative and not all zero")
-    return weight
 
 
 class DiscretizerBase(ClusterMixin, BaseEstimator):

@@ -11,8 +11,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
 from shoal.exceptions import SubsampleWarning
-from shoal.stages.discretize.base import DiscretizerBase, check_weight
-from shoal.validation import check_X, is_whole
+from shoal.stages.discretize.base import DiscretizerBase
+from shoal.validation import check_sample_weight, check_X, is_whole
 
 __all__ = ["KMeansDiscretizer", "assign_to_centers", "kmeans"]
 
@@ -318,7 +318,7 @@ class KMeansDiscretizer(DiscretizerBase):
         self
         """
         points = check_X(self, points, reset=True)
-        weight = check_weight(sample_weight, len(points))
+        weight = check_sample_weight(sample_weight, len(points))
         options = self.get_params(deep=False)
         centers, labels = kmeans(points, sample_weight=weight, **options)
         self.cluster_centers_, self.labels_ = centers, labels

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.stages.discretize.base import DiscretizerBase, check_weight
+from shoal.stages.discretize.base import DiscretizerBase
 from shoal.stages.discretize.centers import assign_to_centers
-from shoal.validation import check_X, encode_column
+from shoal.validation import check_sample_weight, check_X, encode_column
 
 __all__ = ["GivenClusters"]
 
@@ -58,7 +58,7 @@ class GivenClusters(DiscretizerBase):
         self
         """
         points = check_X(self, points, reset=True)
-        weight = check_weight(sample_weight, len(points))
+        weight = check_sample_weight(sample_weight, len(points))
         given = self.clusters(points) if callable(self.clusters) else self.clusters
         self.labels_, self.clusters_ = encode_column(given, name="clusters")
         if len(self.labels_) != len(points):

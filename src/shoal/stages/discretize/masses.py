@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
-from shoal.stages.discretize.base import DiscretizerBase, check_weight
-from shoal.validation import check_X
+from shoal.stages.discretize.base import DiscretizerBase
+from shoal.validation import check_sample_weight, check_X
 
 __all__ = ["PointMassDiscretizer", "assign_to_masses", "find_point_masses"]
 
@@ -215,7 +215,7 @@ class PointMassDiscretizer(DiscretizerBase):
         self
         """
         points = check_X(self, points, reset=True)
-        weight = check_weight(sample_weight, len(points))
+        weight = check_sample_weight(sample_weight, len(points))
         self.masses_, self.shares_ = find_point_masses(
             points, self.epsilon, tol=self.tol, sample_weight=weight
         )

@@ -24,7 +24,6 @@ from shoal.probability import balance_domains, check_stochastic
 __all__ = [
     "assign_folds",
     "check_domain_table",
-    "check_sample_weight",
     "cross_fit_proba",
     "domain_proba",
     "fit_domain_model",
@@ -37,28 +36,6 @@ Array = np.ndarray[Any, Any]
 
 # Shares of domains that differ by less are the same shares.
 SAME_SHARE = 1e-12
-
-
-def check_sample_weight(sample_weight: Any, codes: Array, names: Array) -> Array | None:
-    """One finite weight >= 0 per row, not all of them 0 in any domain; None stays."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != codes.shape:
-        raise ValueError(
-            f"sample_weight must have one entry per row ({len(codes)}), got shape "
-            f"{weight.shape}"
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
-    mass = np.bincount(codes, weights=weight, minlength=len(names))
-    if (mass <= 0).any():
-        name = names.tolist()[mass.argmin()]
-        raise ValueError(
-            f"sample_weight is zero in all rows of domain {name!r}, a class of y; drop "
-            "these rows or give some of them weight"
-        )
-    return weight
 
 
 # ---- one model -----------------------------------------------------------------------

@@ -21,13 +21,17 @@ from shoal.stages.discriminate.candidates import (
     list_candidates,
 )
 from shoal.stages.discriminate.crossfit import (
-    check_sample_weight,
     domain_proba,
     fit_domain_model,
     usable_folds,
 )
 from shoal.stages.discriminate.oracle import DomainClassifier, OracleDiscriminator
-from shoal.validation import check_X, is_whole, resolve_domain_weight
+from shoal.validation import (
+    check_sample_weight,
+    check_X,
+    is_whole,
+    resolve_domain_weight,
+)
 
 __all__ = ["Discriminator"]
 
@@ -147,7 +151,9 @@ class Discriminator(DomainClassifier):
         n_folds = self._check_parameters()
         domains = domains if domains is not None else y
         X, codes = self._set_domains(X, domains, get_tags(self).input_tags.sparse)
-        weight = check_sample_weight(sample_weight, codes, self.classes_)
+        weight = check_sample_weight(
+            sample_weight, len(codes), codes=codes, names=self.classes_
+        )
         mass = np.bincount(codes, weights=weight)
         self.domain_weight_ = resolve_domain_weight(
             self.domain_weight, self.classes_, mass

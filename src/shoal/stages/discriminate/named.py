@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from shoal.bumps import bump_width, gaussian_bumps
 from shoal.stages.discriminate.early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
@@ -51,7 +52,6 @@ class RadialBumps(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Place the bumps; ``y`` is ignored."""
         from sklearn.cluster import KMeans
-        from sklearn.metrics import euclidean_distances
 
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         random_state = check_random_state(self.random_state)
@@ -61,24 +61,15 @@ class RadialBumps(TransformerMixin, BaseEstimator):
         n_centers = max(1, min(self.n_centers, distinct, len(X) // 2))
         kmeans = KMeans(n_centers, n_init=1, max_iter=50, random_state=random_state)
         self.centers_ = kmeans.fit(X).cluster_centers_
-        distances = euclidean_distances(self.centers_)
-        between = distances[np.triu_indices(n_centers, k=1)]
-        self.width_ = float(np.median(between) / 2) if n_centers > 1 else 1.0
+        self.width_ = bump_width(self.centers_)
         return self
 
     def transform(self, X: Any) -> Array:
         """Columns of X, then one bump per centre."""
-        from sklearn.metrics import euclidean_distances
-
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        n_features = X.shape[1]
-        result = np.empty((len(X), n_features + len(self.centers_)), dtype=X.dtype)
-        result[:, :n_features] = X
-        bumps = euclidean_distances(X, self.centers_, squared=True)
-        bumps /= -2 * self.width_**2
-        np.exp(bumps, out=result[:, n_features:])
-        return result
+        bumps = gaussian_bumps(X, self.centers_, self.width_)
+        return np.hstack([X, bumps.astype(X.dtype, copy=False)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -37,7 +37,7 @@ from shoal.probability import (
     project_to_simplex,
 )
 from shoal.stages.factorize.anchors import affine_subspace, successive_projection
-from shoal.validation import is_whole
+from shoal.validation import check_sample_weight, is_whole
 
 __all__ = ["minimum_volume_polytope"]
 
@@ -321,12 +321,7 @@ def check_outside(outside: float) -> None:
 
 
 def _share_of_points(sample_weight: ArrayLike | None, n_points: int) -> Array:
-    if sample_weight is None:
+    weight = check_sample_weight(sample_weight, n_points)
+    if weight is None:
         return np.full(n_points, 1 / n_points)
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != (n_points,) or not (weight >= 0).all() or weight.sum() <= 0:
-        raise ValueError(
-            f"sample_weight must have one non-negative entry per row ({n_points}), got "
-            f"shape {weight.shape}"
-        )
     return np.asarray(weight / weight.sum())

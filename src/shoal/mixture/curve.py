@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal.analysis.matching import match_by_rows
-from shoal.analysis.rank import RankResult, supported_rank
 from shoal.exceptions import IdentifiabilityWarning
+from shoal.explained import soften
 from shoal.mixture.features import FeatureMap
 from shoal.mixture.held_out import HeldOut, held_out
+from shoal.mixture.ladder import beats, feature_map, list_expansions, list_scales
 from shoal.mixture.moves import merge_costs
 from shoal.mixture.objective import MixtureProblem, Penalties
 from shoal.mixture.optimizer import Fit
@@ -30,14 +29,12 @@ from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import anchor_guesses, climb, cluster_rows, joint_table
 from shoal.mixture.training import TrainingRows
 from shoal.probability import class_posterior
-from shoal.validation import is_whole
+from shoal.rank import RankResult, supported_rank
 
 __all__ = [
     "Curve",
-    "Evidence",
     "Point",
     "baseline",
-    "check_candidates",
     "default_folds",
     "make_curve",
     "quiet_rank",
@@ -48,7 +45,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 MAX_ROWS = 6_000
-MOST_CLASSES = 8
 SMALL_TABLE = 2_000
 RANK_ROWS = 20_000
 FEATURE_ROWS = 4_000
@@ -58,23 +54,8 @@ RIDGE_TIMES_ROWS = 0.3
 CLUSTERS_PER_CLASS = 6
 ROWS_PER_CELL = 4
 LEAST_CLUSTERS = 24
-MANY_COLUMNS = 30
-BUMPS = 60
-ROWS_PER_COLUMN = 20
-# Standard errors by which richer features must win.
-DOUBT = 2.0
+BUMPS = (60,)
 N_FROZEN, N_JOINT = 20, 30
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All that a choice of the number of classes rests on."""
-
-    scores: dict[int, HeldOut]  # by number of classes, ascending
-    stability: dict[int, float]
-    rank: RankResult
-    baseline: HeldOut
-    n_domains: int
 
 
 @dataclass(frozen=True)
@@ -134,32 +115,20 @@ class Curve:
         )
         return min(fits, key=lambda fit: fit.objective)
 
-    def stability(self, fit: Fit, seeds: Array) -> float:
-        """Mean share of rows that keep their class when rows are drawn again.
-
-        Each resample, a Bayesian bootstrap, looks for its own anchors and climbs from
-        there.
-        """
-        classes, n_classes = self._classes(fit), len(fit.weights)
-        penalties = self.penalties(n_classes)
-
-        def agreement(seed: int) -> float:
-            problem = self._reweighted(np.random.default_rng(seed))
-            table = joint_table(problem, self.clusters, len(self.table))
-            corners = _anchors(table, n_classes)
-            other = climb(
-                problem, corners, penalties, n_frozen=N_FROZEN, n_joint=N_JOINT
-            )
-            found = self._classes(other)
-            same = match_by_rows(classes, found, n_classes)[found] == classes
-            return float(self.problem.row_weight @ same)
-
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(agreement)(int(seed)) for seed in seeds
+    def refit(self, n_classes: int, generator: np.random.Generator) -> Fit:
+        """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""
+        problem = self._reweighted(generator)
+        table = joint_table(problem, self.clusters, len(self.table))
+        return climb(
+            problem,
+            _anchors(table, n_classes),
+            self.penalties(n_classes),
+            n_frozen=N_FROZEN,
+            n_joint=N_JOINT,
         )
-        return float(np.mean(found)) if found else float("nan")
 
-    def _classes(self, fit: Fit) -> Array:
+    def classes(self, fit: Fit) -> Array:
+        """Most probable class of each row, given its domain."""
         class_given_x = self.problem.class_given_x(fit.weights)
         T = fit.domain_given_class
         return class_posterior(class_given_x, T, self.problem.codes).argmax(axis=1)
@@ -230,18 +199,6 @@ def rank_clusters(n_rows: int, n_domains: int) -> int:
     return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
 
 
-def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:
-    """Candidates in ascending order; by default from 2 to beyond the rank."""
-    if n_classes is None:
-        return list(range(2, min(n_domains, max(MOST_CLASSES, rank + 3)) + 1))
-    candidates = [n_classes] if is_whole(n_classes) else list(n_classes)
-    wrong = [count for count in candidates if not is_whole(count) or count < 2]
-    if wrong or not candidates:
-        got = repr(wrong[0]) if wrong else "none"
-        raise ValueError(f"n_classes must be whole numbers from 2, got {got}")
-    return sorted({int(count) for count in candidates})
-
-
 def default_folds(n_rows: int) -> int:
     """Folds that leave enough rows to fit, at a cost that large tables can bear."""
     return 5 if n_rows < SMALL_TABLE else 3
@@ -259,9 +216,8 @@ def smooth(score: HeldOut, n_domains: int) -> HeldOut:
 
     A held-out row that the fit calls impossible then costs log n, not infinity.
     """
-    trace = 1 / len(score.each)
-    each = np.log((1 - trace) * np.exp(score.each) + trace / n_domains)
-    return HeldOut(each, score.weight)
+    softened = soften(np.exp(score.each), 1 / n_domains, len(score.each) - 1)
+    return HeldOut(np.log(softened), score.weight)
 
 
 def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
@@ -317,7 +273,8 @@ def _choose_features(
         clusters = _cluster(plain.design, n_clusters, plain.row_weight, generator)
         table = joint_table(plain, clusters, n_clusters)
         corners = _anchors(table, n_classes)
-        problem = small.problem(_feature_map(small, scale, expansion, seed))
+        features = feature_map(small, scale, expansion, BUMPS, seed)
+        problem = small.problem(features)
         penalties = _penalties(options, problem, n_classes)
         score = held_out(
             problem, corners, [penalties], folds, n_jobs=n_jobs, n_joint=20
@@ -328,35 +285,16 @@ def _choose_features(
     for rung in rungs[1:]:
         best_score = best_score or judge(*best)
         score = judge(*rung)
-        if score.mean - best_score.mean > DOUBT * score.standard_error(best_score):
+        if beats(score, best_score):
             best, best_score = rung, score
-    return _feature_map(sample, *best, seed)
+    return feature_map(sample, *best, BUMPS, seed)
 
 
 def _rungs(sample: TrainingRows, options: Options) -> list[tuple[str, str]]:
     """Scales and expansions to compare, simplest first."""
-    n_columns = sample.X.shape[1]
-    scales = [options.scale]
-    if options.scale == "auto":
-        scales = ["column", "global"] if n_columns >= MANY_COLUMNS else ["column"]
-    expansion = "linear" if options.expansion == "auto" else options.expansion
-    if expansion == "discriminator" and sample.log_domain_given_x is None:
-        expansion = "linear"
-    rungs = [(scale, expansion) for scale in scales]
-    enough = sample.n_rows >= ROWS_PER_COLUMN * (n_columns + BUMPS)
-    if options.expansion == "auto" and enough and not sparse.issparse(sample.X):
-        rungs.append((scales[0], "rbf"))
-    return rungs
-
-
-def _feature_map(
-    sample: TrainingRows, scale: str, expansion: str, seed: int
-) -> FeatureMap:
-    features = FeatureMap(
-        scale,
-        expansion,
-        n_components=BUMPS,
-        discriminator=sample.discriminator,
-        random_state=seed,
-    )
-    return features.fit(sample.X, sample.row_weight)
+    scales = list_scales(sample, replace(options, search=False))
+    simplest, *richer = list_expansions(sample, options.expansion, BUMPS)
+    if simplest == "discriminator" and sample.log_domain_given_x is None:
+        simplest = "linear"
+    rungs = [(scale, simplest) for scale in scales]
+    return rungs + [(scales[0], expansion) for expansion in richer]

@@ -81,7 +81,7 @@ def supported_rank(
 
     Examples
     --------
-    >>> from shoal.analysis.rank import supported_rank
+    >>> from shoal.rank import supported_rank
     >>> two_classes = [[90, 10, 50], [10, 90, 50], [50, 50, 50], [30, 70, 50]]
     >>> supported_rank(two_classes, random_state=0).n_classes
     2
