@@ -281,6 +281,26 @@ def test_warnings_are_kept_with_the_record():
     assert any("IdentifiabilityWarning" in text for text in record["warnings"])
 
 
+def test_any_note_can_be_stored(store, monkeypatch):
+    monkeypatch.setattr(methods, "_REGISTERED", dict(methods._REGISTERED))
+
+    @methods.register("kmeans")
+    def noted(problem, seed):
+        notes = {
+            "loss": np.float32(0.5),
+            "curve": np.array([1.0, np.nan]),
+            "nested": {"best": np.int64(3), "none": float("inf")},
+        }
+        return Answer(np.zeros(len(problem.domains_test), dtype=int), None, notes)
+
+    assert run_missing([TINY[0]], store).failed == []
+    assert store.records()[TINY[0].name]["notes"] == {
+        "loss": 0.5,
+        "curve": [1.0, None],
+        "nested": {"best": 3, "none": None},
+    }
+
+
 # ---- grids -----------------------------------------------------------------------
 
 

@@ -21,6 +21,11 @@ MIB = 2**20
 class Meter:
     """Context manager that measures the seconds and the peak memory of its body.
 
+    Parameters
+    ----------
+    gpu : bool, default=False
+        Whether the body computes on a GPU, if there is one.
+
     Attributes
     ----------
     seconds : float
@@ -32,16 +37,18 @@ class Meter:
     device : str
     """
 
+    def __init__(self, *, gpu: bool = False) -> None:
+        self._gpu = _find_gpu() if gpu else None
+
     def __enter__(self) -> Self:
         _reset_peak()
-        gpu = _gpu()
-        if gpu is not None:
-            gpu.reset_peak_memory_stats()
+        if self._gpu is not None:
+            self._gpu.reset_peak_memory_stats()
         self._begun = time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
-        gpu = _gpu()
+        gpu = self._gpu
         if gpu is not None:
             gpu.synchronize()
         self.seconds = time.perf_counter() - self._begun
@@ -88,11 +95,12 @@ def _revision() -> str | None:
     return found.stdout.strip() or None
 
 
-def _gpu() -> Any:
-    """``torch.cuda`` if this process uses it; torch itself is never imported here."""
+def _find_gpu() -> Any:
+    """``torch.cuda`` if there is one; torch itself is never imported here."""
     torch = sys.modules.get("torch")
-    used = torch is not None and torch.cuda.is_available()
-    return torch.cuda if used and torch is not None else None
+    if torch is None or not torch.cuda.is_available():
+        return None
+    return torch.cuda
 
 
 def _reset_peak() -> None:

@@ -1,9 +1,10 @@
 """Run a spec, score it, and run whole grids of them into a store."""
 
+import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -60,7 +61,7 @@ def run(spec: Spec, data_dir: str | os.PathLike[str] | None = None) -> Record:
     problem = load_problem(spec, method.entry.view, data_dir)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with Meter() as meter:
+        with Meter(gpu=method.entry.view == "images") as meter:
             answer = method.answer(problem, spec.seed, **settings)
     metrics, matching = score(answer, problem.truth, method.entry.labelled)
     return {
@@ -71,7 +72,7 @@ def run(spec: Spec, data_dir: str | os.PathLike[str] | None = None) -> Record:
         "metrics": metrics,
         "prevalence": _rounded(answer.prevalence),
         "matching": [[c, label] for c, label in sorted(matching.items())],
-        "notes": dict(answer.notes),
+        "notes": _plain(answer.notes),
         "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in caught}),
         "n_rows": len(problem.domains),
         "n_test_rows": len(problem.domains_test),
@@ -115,6 +116,22 @@ def _rounded(table: Any) -> list[list[float]] | None:
     if table is None:
         return None
     return [[round(float(value), DIGITS) for value in row] for row in table]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: no numpy, and nothing that is not a number where one should be.
+
+    A note that is not finite must not keep the whole record from being stored.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _method_settings(method: Method, spec: Spec) -> dict[str, Any]:
