@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from shoal import DDFA
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.exceptions import IdentifiabilityWarning
+from shoal.exceptions import ConstantColumnWarning, IdentifiabilityWarning
 from shoal.metrics import matched_accuracy, prevalence_error
 from shoal.probability import (
     canonical_order,
@@ -183,7 +183,7 @@ def gaussians(seed):
         {},
         {"discriminator": "quadratic", "factorizer": "em", "calibration": "vector"},
         {"discriminator": "quadratic", "discretizer": None},
-        {"discriminator": Discriminator("mlp", cross_fit=2), "n_clusters": 6},
+        {"discriminator": Discriminator("mlp", cross_fit=2), "discretizer": 6},
         {"discretizer": KMeansDiscretizer(9), "factorizer": Factorizer(method="snpa")},
     ],
     ids=["default", "em", "corners", "mlp", "objects"],
@@ -294,7 +294,7 @@ def test_fractional_weights_are_used(few, seed):
     X_noise = np.random.default_rng(seed).normal(size=X.shape) * 5
     both, both_domains = np.vstack([X, X_noise]), np.concatenate([domains, domains])
     weight = np.repeat([1.0, 1e-9], len(X))
-    model = DDFA(2, discriminator="logistic", n_clusters=2, random_state=seed)
+    model = DDFA(2, discriminator="logistic", discretizer=2, random_state=seed)
     weighted = clone(model).fit(both, both_domains, sample_weight=weight)
     clean = clone(model).fit(X, domains)
     order = match_rows(clean.prevalence_.T, weighted.prevalence_.T)
@@ -334,8 +334,12 @@ def test_likeliest_number_of_clusters_is_kept(gaussians, seed):
     chosen = DDFA(3, **options).fit(data.X, data.domains)
     assert chosen.discretizer_.n_clusters_ in (3, 6, 9)
     assert chosen.discretizer_.metric == "hellinger"
-    by_hand = DDFA(3, n_clusters=chosen.discretizer_.n_clusters_, **options)
-    assert by_hand.fit(data.X, data.domains).discretizer_.n_clusters_ in (3, 6, 9)
+    tried = [
+        DDFA(3, discretizer=m, **options).fit(data.X, data.domains) for m in (3, 6, 9)
+    ]
+    assert [model.discretizer_.n_clusters_ for model in tried] == [3, 6, 9]
+    best = max(model.score(data.X, data.domains) for model in tried)
+    assert chosen.score(data.X, data.domains) > best - 0.005
 
 
 def test_stages_are_cloned_and_seeded(gaussians, seed):
@@ -353,6 +357,50 @@ def test_stages_are_cloned_and_seeded(gaussians, seed):
         fitted_as = {"factorizer": "factorization_"}.get(name, f"{name}_")
         assert getattr(models[0], fitted_as) is not part
         assert not [key for key in vars(part) if key.endswith("_")]
+
+
+def test_fit_predict_takes_weights(few, seed):
+    X, domains = few
+    weight = np.random.default_rng(seed).integers(1, 4, len(X))
+    model = DDFA(2, discriminator="logistic", random_state=seed)
+    labels = clone(model).fit_predict(X, domains, sample_weight=weight)
+    fitted = model.fit(X, domains, sample_weight=weight)
+    assert_array_equal(labels, fitted.labels_)
+    assert_array_equal(labels, fitted.predict(X, domains))
+
+
+def test_models_fitted_elsewhere_see_every_column(few, seed):
+    """A constant column may be the third one that they were fitted on."""
+    X, domains = few
+    padded = np.column_stack([X[:, :2], np.ones(len(X)), X[:, 2:]])
+    seen = []
+
+    def oracle(X):
+        seen.append(X.shape[1])
+        return fitted.predict_proba(X)
+
+    fitted = LogisticRegression().fit(padded, domains)
+    for given in (oracle, Discriminator(oracle), FrozenEstimator(fitted)):
+        model = DDFA(2, discriminator=given, random_state=seed).fit(padded, domains)
+        proba = fitted.predict_proba(padded)
+        assert_allclose(model.discriminator_.domain_given_x_, proba)
+        assert np.isfinite(model.predict_proba(padded, domains)).all()
+    assert set(seen) == {4}
+    learned = DDFA(2, discriminator="logistic", random_state=seed)
+    with pytest.warns(ConstantColumnWarning):
+        learned.fit(padded, domains)
+    assert learned.discriminator_.n_features_in_ == 3
+
+
+@pytest.mark.parametrize(
+    "names", [[0.5, 1.5, 9.25], ["x", "y", "z"], [("a", 1), ("a", 2), ("b", 1)]]
+)
+def test_the_discriminator_knows_the_domains_by_name(few, names, seed):
+    X, domains = few
+    model = DDFA(2, discriminator="logistic", random_state=seed)
+    named = clone(model).fit(X, domains=[names[code] for code in domains])
+    assert named.discriminator_.classes_.tolist() == names
+    assert_array_equal(named.prevalence_, model.fit(X, domains).prevalence_)
 
 
 def test_the_estimators_domain_weight_rules_its_discriminator(few, seed):

@@ -456,7 +456,7 @@ class CountingTransformer(TransformerMixin, BaseEstimator):
 def test_naive_variants_find_separated_classes(representation, seed):
     X, codes, labels, prevalence = separated_rows(np.random.default_rng(seed))
     model = DiscreteMixture(
-        3, representation=representation, n_clusters=9, random_state=seed
+        3, representation=representation, n_words=9, random_state=seed
     )
     model.fit(X, codes)
     assert matched_accuracy(labels, model.labels_) > 0.98
@@ -495,7 +495,7 @@ def test_representation_is_fitted_once_on_training_rows(seed):
 
 def test_novelty_of_numeric_rows_is_a_distance(seed):
     X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(3, n_clusters=6, random_state=0).fit(X, codes)
+    model = DiscreteMixture(3, n_words=6, random_state=0).fit(X, codes)
     far = X[:5] + 1000
     nearest = np.linalg.norm(
         far[:, None] - model.discretizer_[-1].cluster_centers_, axis=2
@@ -506,7 +506,7 @@ def test_novelty_of_numeric_rows_is_a_distance(seed):
 
 def test_same_seed_same_fit(seed):
     X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(representation="pca", n_clusters=7, random_state=seed)
+    model = DiscreteMixture(representation="pca", n_words=7, random_state=seed)
     first, second = clone(model).fit(X, codes), clone(model).fit(X, codes)
     assert_array_equal(first.prevalence_, second.prevalence_)
     generator = np.random.RandomState(seed)
@@ -521,15 +521,20 @@ def test_same_seed_same_fit(seed):
 @pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
 @pytest.mark.parametrize(
     "estimator",
-    [DiscreteMixture(), DiscreteMixture(representation="pca", n_clusters=6)],
-    ids=["rows", "pca"],
+    [
+        DiscreteMixture(),
+        DiscreteMixture(2),
+        DiscreteMixture(2, n_words=4),
+        DiscreteMixture(representation="pca", n_words=6),
+    ],
+    ids=["rows", "rows, k given", "clusters", "pca"],
 )
 def test_check_estimator(estimator):
     # Random rows: those of one domain look like those of another, which is the
     # IdentifiabilityWarning, and hardly a word occurs twice.
     checks = check_estimator(estimator, on_skip=None)
     status = [check["status"] for check in checks]
-    assert status.count("passed") >= 46
+    assert status.count("passed") >= 47
     assert status.count("passed") + status.count("skipped") == len(status)
     skipped = [c["check_name"] for c in checks if c["status"] == "skipped"]
     assert set(skipped) <= {"check_array_api_input"}
@@ -556,7 +561,7 @@ def test_grid_search_finds_the_number_of_classes(problem):
 
 def test_pipeline(seed):
     X, codes, labels, _ = separated_rows(np.random.default_rng(seed))
-    naive = DiscreteMixture(3, representation="pca", n_clusters=9, random_state=0)
+    naive = DiscreteMixture(3, representation="pca", n_words=9, random_state=0)
     model = make_pipeline(StandardScaler(), naive).fit(X, codes)
     assert matched_accuracy(labels, model.predict(X)) > 0.9
     scores = cross_validate(model, X, codes, cv=StratifiedKFold(3, shuffle=True))
@@ -667,12 +672,12 @@ def test_bad_number_of_classes(n_classes, input):
         ({"input": "words"}, "input must be one of ('rows', 'counts'), got 'words'"),
         ({"representation": "tsne"}, "representation must be None, one of"),
         ({"representation": "pca", "input": "counts"}, "they need input='rows'"),
-        ({"n_clusters": 5, "input": "counts"}, "they need input='rows'"),
+        ({"n_words": 5, "input": "counts"}, "they need input='rows'"),
         (
-            {"n_clusters": 2, "n_classes": 3},
-            "n_clusters must be None or a whole number",
+            {"n_words": 2, "n_classes": 3},
+            "n_words must be None or a whole number",
         ),
-        ({"n_clusters": 4.0}, "got 4.0"),
+        ({"n_words": 4.0}, "got 4.0"),
         ({"factorizer": "magic"}, "factorizer must be one of ['em', "),
         ({"n_classes": 4}, "n_classes=4 cannot be told apart with 3 domains"),
         ({"domain_weight": "even"}, "domain_weight must be 'equal', 'size' or a mapp"),

@@ -5,6 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from shoal import DDFA, DomainMixture
@@ -15,6 +18,7 @@ from shoal.exceptions import (
     IdentifiabilityWarning,
     ShoalWarning,
 )
+from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
 
 RNG = np.random.default_rng(0)
 DOMAINS = np.repeat(["a", "b", "c"], 40)
@@ -120,15 +124,119 @@ def test_small_domains_and_folds():
     few = np.r_[DOMAINS[:-3], ["d"] * 3]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
-        with pytest.warns(FoldsReducedWarning):
+        with pytest.warns(FoldsReducedWarning, match="domain 'd' has only 3 rows"):
             ESTIMATORS["ddfa"]().fit(X, few)
-    with pytest.raises(ValueError, match="1 row"):
+    with pytest.raises(ValueError, match="domain 'd' has 1 row: none can be held out"):
         ESTIMATORS["ddfa"]().fit(X, np.r_[DOMAINS[:-1], ["d"]])
 
 
-def test_discriminators_that_cannot_serve():
-    with pytest.raises((TypeError, ValueError), match="predict_proba"):
-        DDFA(2, discriminator=LinearSVC()).fit(X, DOMAINS)
+def test_fewer_rows_than_classes_in_a_domain(make):
+    few = np.r_[DOMAINS[:-2], ["d"] * 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)
+        model = make(3).fit(X, few)
+    assert_allclose(model.prevalence_.sum(axis=1), 1)
+
+
+def test_more_classes_than_domains_are_said_once(make):
+    model = make(4).set_params(check_identifiable=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, DOMAINS)
+    texts = [str(warning.message) for warning in caught]
+    said = [text for text in texts if "n_classes=4 cannot be told apart" in text]
+    assert len(said) == 1
+    assert model.prevalence_.shape == (3, 4)
+
+
+def test_separable_data(make):
+    """Every class in a domain of its own, and far from all others."""
+    rows = X[:, :2] * 0.1 + np.repeat(np.arange(3), 40)[:, None] * 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)
+        model = make(3).fit(rows, DOMAINS)
+    assert_allclose(model.prevalence_.max(axis=1), 1, atol=0.02)
+    assert len({tuple(row.round()) for row in model.prevalence_}) == 3
+    assert np.isfinite(model.score(rows, DOMAINS))
+    assert np.isfinite(model.predict_proba(rows[::-1], DOMAINS)).all()
+
+
+# ---- stages of DDFA that cannot serve ---------------------------------------------
+
+
+class Forgetful(LogisticRegression):
+    """Says NaN of every third row."""
+
+    def predict_proba(self, X):
+        proba = super().predict_proba(X)
+        proba[::3] = np.nan
+        return proba
+
+
+@pytest.mark.parametrize(
+    ("discriminator", "message"),
+    [
+        (LinearSVC(), "LinearSVC has no predict_proba"),
+        (LogisticRegression, "an object, not its class"),
+        (Forgetful(), r"Forgetful.predict_proba has NaN .* \(first in row 0\)"),
+        (lambda X: np.full((len(X), 3), np.nan), "function has NaN or infinite"),
+        (lambda X: np.full((len(X), 3), 0.3), "must sum to 1, row 0 sums to 0.9"),
+        (lambda X: np.full((len(X), 2), 0.5), "returned 2 columns for 3 domains"),
+        (
+            FrozenEstimator(
+                LogisticRegression().fit(X, np.repeat(["a", "b", "z"], 40))
+            ),
+            "no column for domain 'c', it knows",
+        ),
+        ("forest", "unknown discriminator 'forest'"),
+    ],
+    ids=[
+        "no proba",
+        "class",
+        "NaN",
+        "NaN function",
+        "0.9",
+        "columns",
+        "frozen",
+        "name",
+    ],
+)
+def test_discriminators_that_cannot_serve(discriminator, message):
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        DDFA(2, discriminator=discriminator).fit(X, DOMAINS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("discretizer", "message"),
+    [
+        (2, "discretizer makes 2 clusters, too few for n_classes=3"),
+        (KMeansDiscretizer(2), "discretizer makes 2 clusters, too few for n_classes=3"),
+        (DOMAINS == "a", "2 clusters are too few for n_classes=3"),
+        (0, "discretizer makes 0 clusters"),
+        (4.0, "must be a whole number of clusters, got 4.0"),
+        (True, "must be a whole number of clusters, got True"),
+        (DOMAINS[:-1], "has 119 clusters for 120 rows of X"),
+        ([*DOMAINS, "a"], "has 121 clusters for 120 rows of X"),
+        (GivenClusters(DOMAINS[1:]), "has 119 clusters for 120 rows of X"),
+        (np.c_[DOMAINS, DOMAINS], "clusters must be one-dimensional"),
+        ("spectral", "discretizer must be 'kmeans', None, a number"),
+    ],
+    ids=str,
+)
+def test_discretizers_that_cannot_serve(discretizer, message):
+    model = DDFA(3, discriminator="logistic", discretizer=discretizer, random_state=0)
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(X, DOMAINS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["factorizer", "adjuster"])
+def test_stages_by_unknown_name(name):
+    with pytest.raises(
+        ValueError, match=f"{name} must be .* or an object; got 'magic'"
+    ):
+        DDFA(2, **{name: "magic"}).fit(X, DOMAINS)
 
 
 def test_fewer_clusters_than_classes_only_as_published():

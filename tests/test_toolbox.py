@@ -1,6 +1,8 @@
 """DDFA and DomainMixture inside scikit-learn's tools."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
@@ -31,9 +33,33 @@ def test_pipeline(estimator, rows):
     pipeline = make_pipeline(StandardScaler(), estimator).fit(X, domains)
     assert pipeline.predict(X).shape == (900,)
     assert np.isfinite(pipeline.score(X, domains))
-    framed = make_pipeline(StandardScaler(), estimator).set_output(transform="pandas")
-    table = framed.fit(X, domains).transform(X)
-    assert list(table.columns) == ["class0", "class1"]
+    expected = pipeline.transform(X)
+    for kind in ("pandas", "polars"):
+        framed = make_pipeline(StandardScaler(), estimator).set_output(transform=kind)
+        table = framed.fit(X, domains).transform(X)
+        assert type(table).__module__.startswith(kind)
+        assert list(table.columns) == ["class0", "class1"]
+        assert_allclose(table.to_numpy(), expected)
+
+
+def test_tables_of_any_kind_are_the_same_rows(estimator, rows):
+    X, domains = rows
+    model = estimator.fit(X, domains)
+    expected = model.prevalence_
+    names = ["a", "b", "c"]
+    pandas_X = pd.DataFrame(X, columns=names)
+    polars_X = pl.DataFrame(X, schema=names)
+    for table, column in (
+        (pandas_X, pd.Series(domains)),
+        (polars_X, pl.Series(domains)),
+        (polars_X, pl.Series([f"site {domain}" for domain in domains])),
+    ):
+        fitted = sklearn.base.clone(estimator).fit(table, column)
+        assert_allclose(fitted.prevalence_, expected)
+        assert fitted.feature_names_in_.tolist() == names
+        assert_allclose(fitted.predict_proba(table), model.predict_proba(X))
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(polars_X.rename({"a": "z"}))
 
 
 def test_search_stratified_by_domain(estimator, rows):

@@ -1,8 +1,6 @@
 """DDFA: discriminate, discretize, factorize, adjust (Algorithms 1 and 2)."""
 
-import sys
 import warnings
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +22,11 @@ from shoal.probability import (
 from shoal.rank import supported_rank
 from shoal.stages.adjust import Adjuster, maximum_likelihood
 from shoal.stages.adjust.estimator import SOLVERS
-from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
+from shoal.stages.discretize.candidates import (
+    check_discretizer,
+    hellinger_kmeans,
+    list_discretizers,
+)
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.discriminate.candidates import is_given, with_seeds
 from shoal.stages.discriminate.crossfit import rows_per_domain
@@ -34,7 +36,6 @@ from shoal.validation import (
     check_n_classes,
     check_sample_weight,
     check_X_domains,
-    is_whole,
     resolve_domain_weight,
     varying_columns,
 )
@@ -43,16 +44,13 @@ __all__ = ["DDFA"]
 
 Array = np.ndarray[Any, Any]
 
-# Without n_clusters, these many clusters a class are tried, and the solution through
-# which the out-of-fold q(d|x) explains the domains best is kept, judged on a sample.
-CLUSTERS_PER_CLASS = (1, 2, 3)
+# Of several solutions, the one through which the out-of-fold q(d|x) explains the
+# domains best is kept, judged on a sample.
 JUDGING_ROWS = 20_000
 # A number of classes is looked for in this many clusters a domain.
 CLUSTERS_PER_DOMAIN = 3
 # A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
 OUTSIDE = 0.3
-
-hellinger_kmeans = partial(KMeansDiscretizer, metric="hellinger")
 
 
 class DDFA(LatentShiftEstimator):
@@ -70,23 +68,25 @@ class DDFA(LatentShiftEstimator):
     ----------
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
-        domains, that the data support.
+        domains, that the clusters of q(d|x) support
+        (:func:`shoal.rank.supported_rank`). In our measurements
+        :func:`shoal.choose_n_classes` is as often right, nearer when wrong, and costs
+        as much as the whole fit.
     discriminator : str, estimator or callable, default="auto"
         Model of q(d|x): a short name or any object that
         :class:`~shoal.stages.discriminate.Discriminator` takes, or a Discriminator.
-        A callable is taken at its word, as the exact q(d|x) under ``domain_weight``.
-    discretizer : {"kmeans", None}, estimator, array or callable, default="kmeans"
-        How rows become clusters: k-means in the Hellinger metric; any discretizer;
-        the cluster of each training row, or a function from q(d|x) to it; None looks
-        for the corners of q(d|x) itself (Appendix F).
+        A callable is taken at its word, as the exact q(d|x) under ``domain_weight``;
+        like a frozen classifier it is asked about all columns, also constant ones.
+    discretizer : {"kmeans", None}, int, estimator, array or callable, default="kmeans"
+        How rows become clusters: k-means in the Hellinger metric, with one to three
+        clusters a class, of which the most likely solution is kept, or with as many
+        as an int says, at least the number of classes; any discretizer; the cluster
+        of each training row, or a function from q(d|x) to it; None looks for the
+        corners of q(d|x) itself (Appendix F).
     factorizer : {"spa", "snpa", "em", "volume", "nmf"} or Factorizer, default="spa"
         How the table is split, see :func:`~shoal.stages.factorize.factorize`.
     adjuster : {"likelihood", "simplex", "pinv"} or Adjuster, default="likelihood"
         How q(d|x) becomes q(y|x), see :func:`~shoal.stages.adjust.adjust`.
-    n_clusters : int, default=None
-        Number m of clusters of "kmeans", at least the number of classes (where that is
-        chosen, it comes first). None tries one to three per class and keeps the most
-        likely solution.
     cross_fit : int, default=5
         Folds for out-of-fold q(d|x); 0 uses the discriminator on its own rows. Like
         ``calibration`` and ``n_jobs``, not for a Discriminator, which has its own.
@@ -155,7 +155,6 @@ class DDFA(LatentShiftEstimator):
         discretizer: Any = "kmeans",
         factorizer: Any = "spa",
         adjuster: Any = "likelihood",
-        n_clusters: int | None = None,
         cross_fit: int | None = 5,
         calibration: str | None = None,
         domain_weight: Any = "equal",
@@ -168,7 +167,6 @@ class DDFA(LatentShiftEstimator):
         self.discretizer = discretizer
         self.factorizer = factorizer
         self.adjuster = adjuster
-        self.n_clusters = n_clusters
         self.cross_fit = cross_fit
         self.calibration = calibration
         self.domain_weight = domain_weight
@@ -216,14 +214,12 @@ class DDFA(LatentShiftEstimator):
                 n_jobs=self.n_jobs,
             )
         discriminator = with_seeds(given, self._draw_seed())
-        # A model that was fitted elsewhere knows the domains by name.
-        by_name = is_given(getattr(discriminator, "estimator", discriminator))
-        names = self.domains_ if by_name else np.arange(len(self.domains_))
         if isinstance(discriminator, Discriminator):
-            shares = dict(zip(names.tolist(), self.domain_weight_, strict=True))
+            names = self.domains_.tolist()
+            shares = dict(zip(names, self.domain_weight_, strict=True))
             discriminator.set_params(domain_weight=shares)
         self.discriminator_ = discriminator.fit(
-            rows.X, names[rows.codes], sample_weight=rows.weight
+            rows.X, self.domains_[rows.codes], sample_weight=rows.weight
         )
         self._warn_without_signal()
         return np.asarray(self.discriminator_.domain_given_x_)
@@ -231,23 +227,13 @@ class DDFA(LatentShiftEstimator):
     def _discretize(self, points: Array, rows: CanonicalRows) -> list[Any]:
         """Fitted discretizers to choose from; none at all for corner finding."""
         self.n_classes_ = self._resolve_n_classes(points, rows.codes)
-        given = getattr(self.discretizer, "clusters", self.discretizer)
-        if given is None:
-            return []
-        if isinstance(given, str):
-            counts = [factor * self.n_classes_ for factor in CLUSTERS_PER_CLASS]
-            if self.n_clusters is not None:
-                counts = [max(self.n_clusters, self.n_classes_)]
-            candidates = [hellinger_kmeans(count) for count in counts]
-        elif hasattr(given, "fit"):
-            candidates = [given]
-        else:
-            at_rows = given if callable(given) else np.asarray(given)[rows.order]
-            candidates = [GivenClusters(at_rows)]
-        return [
-            with_seeds(one, self._draw_seed()).fit(points, sample_weight=rows.weight)
-            for one in candidates
-        ]
+        fitted: list[Any] = []
+        for one in list_discretizers(self.discretizer, self.n_classes_, rows.order):
+            seeded = with_seeds(one, self._draw_seed())
+            fitted.append(seeded.fit(points, sample_weight=rows.weight))
+            if fitted[-1].n_clusters_ < getattr(seeded, "n_clusters", 0):
+                break  # all distinct points are clusters: there are no more to find
+        return fitted
 
     def _factorize(
         self, discretizers: list[Any], points: Array, rows: CanonicalRows
@@ -260,7 +246,12 @@ class DDFA(LatentShiftEstimator):
         for one in discretizers:
             shape = one.n_clusters_, len(self.domains_)
             table = cluster_given_domain(one.labels_, rows.codes, *shape, rows.weight)
-            found.append(self._factorizer(table).fit(table).factorization_)
+            with warnings.catch_warnings():
+                # Said once, of the settings, and not again for every table.
+                warnings.filterwarnings(
+                    "ignore", "n_classes=.* cannot be told", IdentifiabilityWarning
+                )
+                found.append(self._factorizer(table).fit(table).factorization_)
         best = 0 if len(found) == 1 else self._likeliest(found, points, rows.codes)
         self.discretizer_ = discretizers[best]
         self.factorization_: Factorization | None = found[best]
@@ -308,8 +299,13 @@ class DDFA(LatentShiftEstimator):
         self.domain_weight_ = resolve_domain_weight(
             self.domain_weight, self.domains_, mass
         )
-        self._check_settings()
-        self.varying_ = varying_columns(X)
+        self._check_settings(X.shape[0])
+        # A model that was fitted elsewhere knows its columns by their place.
+        model = getattr(self.discriminator, "estimator", self.discriminator)
+        everything = is_given(model) or is_given(self.discriminator)
+        self.varying_ = (
+            np.ones(X.shape[1], dtype=bool) if everything else varying_columns(X)
+        )
         X = self._varying(X)
         self._random = check_random_state(self.random_state)
         self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
@@ -319,25 +315,24 @@ class DDFA(LatentShiftEstimator):
         self.novelty_ = fit_novelty(familiar, random_state=self._draw_seed())
         return X, codes, rows
 
-    def _check_settings(self) -> None:
+    def _check_settings(self, n_samples: int) -> None:
         """Whatever can be refused before anything is fitted."""
-        known = {"discretizer": ["kmeans"], "factorizer": METHODS, "adjuster": SOLVERS}
+        known = {"factorizer": list(METHODS), "adjuster": list(SOLVERS)}
         for name, names in known.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in names:
                 listed = ", ".join(map(repr, names))
                 raise ValueError(f"{name} must be {listed} or an object; got {value!r}")
-        least = 1
         if self.n_classes is not None:
-            # Too many classes, if allowed at all, are for factorize to warn of.
-            most = len(self.domains_) if self.check_identifiable else sys.maxsize
-            least = check_n_classes(self.n_classes, most)
-        wanted = self.n_clusters if isinstance(self.discretizer, str) else None
-        if wanted is not None and (not is_whole(wanted) or wanted < least):
-            raise ValueError(
-                f"n_clusters must be None or a whole number from n_classes={least}; "
-                f"got {wanted!r}"
+            check_n_classes(
+                self.n_classes,
+                len(self.domains_),
+                check_identifiable=self.check_identifiable,
             )
+        allow_fewer = bool(getattr(self.factorizer, "allow_fewer", False))
+        check_discretizer(
+            self.discretizer, self.n_classes, n_samples, allow_fewer=allow_fewer
+        )
 
     def _warn_without_signal(self) -> None:
         loss = self.discriminator_.held_out_loss_

@@ -39,7 +39,7 @@ __all__ = ["DiscreteMixture"]
 Array = np.ndarray[Any, Any]
 
 INPUTS = ("rows", "counts")
-CLUSTERS_PER_CLASS = 3
+WORDS_PER_CLASS = 3
 NOVELTY_ROWS = 5_000
 
 
@@ -67,12 +67,13 @@ class DiscreteMixture(LatentShiftEstimator):
         one column per word; rows of a domain are summed, and without domains each row
         is a domain of its own.
     representation : {None, "identity", "pca", "ica"} or transformer, default=None
-        None takes distinct rows as words, unless ``n_clusters`` is given. Otherwise
+        None takes distinct rows as words, unless ``n_words`` is given. Otherwise
         rows are transformed (PCA and ICA to as many dimensions as there are domains;
         any transformer is cloned and fitted once, on the training rows) and clustered
         by k-means. Columns are not rescaled.
-    n_clusters : int, default=None
-        Number of words that k-means makes of the rows; None for three per class.
+    n_words : int, default=None
+        Number of words that k-means makes of the rows, at least the number of classes;
+        None for three per class.
     factorizer : {"em", "spa", "snpa", "volume", "nmf"} or Factorizer, default="em"
         How the table is split, see :func:`shoal.stages.factorize.factorize`. Of an
         object, its method and options count; it is cloned.
@@ -167,7 +168,7 @@ class DiscreteMixture(LatentShiftEstimator):
         *,
         input: str = "rows",
         representation: Any = None,
-        n_clusters: Any = None,
+        n_words: Any = None,
         factorizer: Any = "em",
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
@@ -176,7 +177,7 @@ class DiscreteMixture(LatentShiftEstimator):
         self.n_classes = n_classes
         self.input = input
         self.representation = representation
-        self.n_clusters = n_clusters
+        self.n_words = n_words
         self.factorizer = factorizer
         self.domain_weight = domain_weight
         self.check_identifiable = check_identifiable
@@ -237,7 +238,7 @@ class DiscreteMixture(LatentShiftEstimator):
             n_classes = n_domains if self.n_classes is None else self.n_classes
             self.discretizer_ = words_by_clustering(
                 self.representation,
-                self.n_clusters or min(CLUSTERS_PER_CLASS * n_classes, len(X)),
+                self.n_words or min(WORDS_PER_CLASS * n_classes, len(X)),
                 n_dimensions=min(n_domains, *X.shape),
                 random_state=rng,
             )
@@ -370,7 +371,7 @@ class DiscreteMixture(LatentShiftEstimator):
     # ---- what may come in ---------------------------------------------------------
 
     def _clusters_rows(self) -> bool:
-        return self.representation is not None or self.n_clusters is not None
+        return self.representation is not None or self.n_words is not None
 
     def _takes_words(self) -> bool:
         return self.input == "rows" and not self._clusters_rows()
@@ -398,7 +399,7 @@ class DiscreteMixture(LatentShiftEstimator):
             raise ValueError(f"input must be one of {INPUTS}, got {self.input!r}")
         if self.input == "counts" and self._clusters_rows():
             raise ValueError(
-                "representation and n_clusters make words of rows: they need "
+                "representation and n_words make words of rows: they need "
                 "input='rows', got input='counts'"
             )
         named = not isinstance(self.factorizer, Factorizer)
@@ -407,15 +408,15 @@ class DiscreteMixture(LatentShiftEstimator):
                 f"factorizer must be one of {list(METHODS)} or a Factorizer, got "
                 f"{self.factorizer!r}"
             )
-        n_clusters, n_classes = self.n_clusters, self.n_classes
-        if n_clusters is not None and (
-            not is_whole(n_clusters)
-            or n_clusters < 1
-            or (is_whole(n_classes) and n_clusters < n_classes)
+        n_words, n_classes = self.n_words, self.n_classes
+        if n_words is not None and (
+            not is_whole(n_words)
+            or n_words < 1
+            or (is_whole(n_classes) and n_words < n_classes)
         ):
             raise ValueError(
-                "n_clusters must be None or a whole number, and not below n_classes="
-                f"{n_classes}; got {n_clusters!r}"
+                "n_words must be None or a whole number, and not below n_classes="
+                f"{n_classes}; got {n_words!r}"
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -259,7 +259,7 @@ def test_words_of_their_own_in_every_domain_are_seen(words, seed):
 
 def test_clusters_as_words(seed):
     X, domains, _ = make_latent_shift(1200, **SMALL, random_state=seed)
-    model = DiscreteMixture(3, n_clusters=9, random_state=seed).fit(X, domains)
+    model = DiscreteMixture(3, n_words=9, random_state=seed).fit(X, domains)
     diagnosis = ask(model, X, domains, seed)
     assert diagnosis["misfit"].status == "ok"
     assert "W121" in {finding.code for finding in diagnosis.findings}
