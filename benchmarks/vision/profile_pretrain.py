@@ -17,6 +17,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,12 @@ def main(arguments: list[str] | None = None) -> None:
         "variants": [],
     }
     best: tuple[float, Callable[[], None]] | None = None
-    for batch_size in args.batch_size:
-        for mode in args.compile:
-            row, run = measure(args, images, batch_size, mode)
-            record["variants"].append(row)
-            print(json.dumps(row), flush=True)
-            if best is None or row["views_per_second"] > best[0]:
-                best = row["views_per_second"], run
+    for variant in product(args.batch_size, args.compile, args.channels):
+        row, run = measure(args, images, *variant)
+        record["variants"].append(row)
+        print(json.dumps(row), flush=True)
+        if best is None or row["views_per_second"] > best[0]:
+            best = row["views_per_second"], run
     if best is not None and not args.no_kernels:
         record["kernels"] = kernels(best[1], device)
     show(record)
@@ -82,6 +82,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--images", type=int, default=50_000)
     cli.add_argument("--size", type=int, default=32)
     cli.add_argument("--depth", type=int, default=18)
+    cli.add_argument(
+        "--channels", type=int, nargs="+", default=[1], help="pad channels to multiples"
+    )
     cli.add_argument("--steps", type=int, default=60, help="steps timed")
     cli.add_argument("--no-parts", action="store_true", help="time whole steps only")
     cli.add_argument("--no-kernels", action="store_true", help="no profiler table")
@@ -90,12 +93,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(
-    args: argparse.Namespace, images: ImageSet, batch_size: int, mode: str
+    args: argparse.Namespace,
+    images: ImageSet,
+    batch_size: int,
+    mode: str,
+    channel_multiple: int,
 ) -> tuple[dict[str, Any], Callable[[], None]]:
     """Time of one variant, and a function that takes one step of it."""
     torch.compiler.reset()
     device = images.device
-    task = simclr_pretext(images, net=resnet(args.depth), device=device)
+    net = resnet(args.depth)
+    net.channel_multiple = channel_multiple
+    task = simclr_pretext(images, net=net, device=device)
     run = whole_step(task, batch_size, mode)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -106,6 +115,7 @@ def measure(
     row: dict[str, Any] = {
         "batch_size": batch_size,
         "compile": mode,
+        "channel_multiple": channel_multiple,
         "warm_up_seconds": round(time.perf_counter() - started, 1),
     }
     milliseconds = timed(run, args.steps, device)
@@ -223,12 +233,12 @@ def ceilings(args: argparse.Namespace, device: torch.device) -> dict[str, float]
     """What a step must compute and move at least, and how fast this device is."""
     n = 8192 if device.type == "cuda" else 512
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
-    product = timed(lambda: a @ b, 50, device) / 1000
+    multiply = timed(lambda: a @ b, 50, device) / 1000
     source = torch.empty(2**30 if device.type == "cuda" else 2**24, device=device)
     target = torch.empty_like(source)
     copy = timed(lambda: target.copy_(source), 20, device) / 1000
     flops, activations = cost_of_a_view(resnet(args.depth), args.size)
-    rate = 2 * n**3 / product
+    rate = 2 * n**3 / multiply
     bandwidth = 2 * source.numel() * source.element_size() / copy
     # Training: backward costs twice the forward. Every activation of a convolution is
     # written, read for statistics, read and written by the norm and read by the next
@@ -317,11 +327,14 @@ def show(record: dict[str, Any]) -> None:
     print(f"\n{record['device']}, torch {record['torch']}")
     for name, value in record["ceilings"].items():
         print(f"  {name:40s} {value:14,.1f}")
-    print(f"{'batch':>6s} {'compile':>28s} {'ms':>8s} {'views/s':>9s}  parts (ms)")
+    print(
+        f"{'batch':>6s} {'compile':>28s} {'pad':>3s} {'ms':>8s} {'views/s':>9s}  parts"
+    )
     for row in record["variants"]:
         pieces = "  ".join(f"{k} {v}" for k, v in row.get("parts_ms", {}).items())
         print(
-            f"{row['batch_size']:6d} {row['compile']:>28s} {row['step_ms']:8.2f} "
+            f"{row['batch_size']:6d} {row['compile']:>28s} "
+            f"{row['channel_multiple']:3d} {row['step_ms']:8.2f} "
             f"{row['views_per_second']:9,d}  {pieces}"
         )
     if "kernels" in record:

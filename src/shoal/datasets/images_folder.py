@@ -10,9 +10,15 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
-from shoal.io.images import ImageList, list_images, read_pixels
+from shoal.io.images import BAD_SHARE, ImageList, list_images, read_pixels
 
-__all__ = ["load_image_folder", "read_class_folders"]
+__all__ = [
+    "check_readable",
+    "describe_rows",
+    "find_images",
+    "load_image_folder",
+    "read_class_folders",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +42,8 @@ def load_image_folder(
         which needs all of one square size.
     domain_from : str or None, default=None
         Regular expression whose first group is the domain, searched in the path below
-        ``path``, instead of the first folder.
+        ``path``, instead of the first folder. Folders inside the first are then
+        still taken for classes.
     skip_bad : bool, default=False
         Leave unreadable files out even when they are more than 1 in 100.
 
@@ -47,28 +54,67 @@ def load_image_folder(
         folders, for scoring only, or None), ``files`` (paths below ``path``),
         ``skipped``, ``description``, ``licence``.
     """
+    listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
+    pixels, readable = read_pixels(
+        listed.paths, size or _common_size(listed), skip_bad=skip_bad
+    )
+    return Bunch(
+        X=pixels,
+        **describe_rows(listed, readable),
+        description=f"Images of {listed.root.name}, one folder per domain.",
+        licence="that of the images",
+    )
+
+
+def find_images(
+    path: str | os.PathLike[str],
+    *,
+    domain_from: str | None = None,
+    skip_bad: bool = False,
+) -> ImageList:
+    """List a folder of images; what is odd about it is said as warnings."""
     root = Path(path)
     if not root.is_dir():
         raise InputError(
             "E101", f'no folder "{root}"', "give the folder that holds the domains"
         )
     listed = list_images(root, domain_from=domain_from, skip_bad=skip_bad)
-    _warn_of_messages(listed)
-    pixels, readable = read_pixels(
-        listed.paths, size or _common_size(listed), skip_bad=skip_bad
-    )
-    files = np.array(listed.names)[readable]
-    inner = [name.split("/")[1:-1] for name in files]
-    has_classes = domain_from is None and all(len(folders) == 1 for folders in inner)
-    return Bunch(
-        X=pixels,
-        domains=listed.domains[readable].astype(str),
-        labels=np.array([folders[0] for folders in inner]) if has_classes else None,
-        files=files,
-        skipped=[*listed.skipped, *np.array(listed.names)[~readable]],
-        description=f"Images of {root.name}, one folder per domain.",
-        licence="that of the images",
-    )
+    for message in listed.messages:
+        warnings.warn(f"{message.text}; {message.hint}", ShoalWarning, stacklevel=3)
+    names, counts = np.unique(listed.domains.astype(str), return_counts=True)
+    if counts.min() < 2:
+        warnings.warn(
+            f'domain "{names[counts.argmin()]}" has one image, which says nothing of '
+            "its class mix; add images or move it into another domain",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )
+    return listed
+
+
+def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> None:
+    """Raise E128 when too many of the listed files turned out to be damaged."""
+    n_bad = int((~readable).sum())
+    if n_bad == len(readable) or (n_bad > BAD_SHARE * len(readable) and not skip_bad):
+        first = listed.names[int(np.flatnonzero(~readable)[0])]
+        raise InputError(
+            "E128",
+            f"{n_bad} of {len(readable)} images cannot be read, such as {first}",
+            "replace them, or pass skip_bad=True to leave them out",
+        )
+
+
+def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:
+    """Domains, labels (inner folders, or None), files and skipped files."""
+    names = np.array(listed.names)
+    inner = [name.split("/")[1:-1] for name in names[readable]]
+    has_classes = all(len(folders) == 1 for folders in inner)
+    return {
+        "domains": listed.domains[readable].astype(str),
+        "labels": np.array([folder for (folder,) in inner]) if has_classes else None,
+        "files": names[readable],
+        "skipped": [*listed.skipped, *names[~readable].tolist()],
+    }
 
 
 def read_class_folders(
@@ -114,19 +160,6 @@ def read_class_folders(
     images, readable = read_pixels(paths, size, skip_bad=skip_bad)
     files = np.array([path.relative_to(root).as_posix() for path in paths])
     return images, np.array(labels, dtype=np.intp)[readable], files[readable]
-
-
-def _warn_of_messages(listed: ImageList) -> None:
-    for message in listed.messages:
-        warnings.warn(f"{message.text}; {message.hint}", ShoalWarning, stacklevel=3)
-    names, counts = np.unique(listed.domains.astype(str), return_counts=True)
-    if counts.min() < 2:
-        warnings.warn(
-            f'domain "{names[counts.argmin()]}" has one image, which says nothing of '
-            "its class mix; add images or move it into another domain",
-            IdentifiabilityWarning,
-            stacklevel=3,
-        )
 
 
 def _common_size(listed: ImageList) -> int:

@@ -1,17 +1,28 @@
 """Features of images from a network."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import Bunch
 from torch import nn
 from torch.nn import functional
 
+from shoal.datasets.images_folder import (
+    check_readable,
+    describe_rows,
+    find_images,
+)
+from shoal.io.atomic import whole_file
+from shoal.io.images import read_pixels
 from shoal.vision.data import ImageSet
 from shoal.vision.data import normalize as scale
 from shoal.vision.devices import autocast_to, pick_device, place_module
+from shoal.vision.nets import load_backbone
 
-__all__ = ["encode"]
+__all__ = ["embed_folder", "encode"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,3 +79,71 @@ def encode(
     finally:
         net.train(training)
     return torch.cat(parts).cpu().numpy()
+
+
+def embed_folder(
+    path: str | os.PathLike[str],
+    weights: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    size: int = 32,
+    depth: int = 18,
+    stem: str = "cifar",
+    domain_from: str | None = None,
+    skip_bad: bool = False,
+    batch_size: int = 1024,
+    device: str | torch.device | None = None,
+    normalize: bool = True,
+) -> Bunch:
+    """Features of a folder of images, for use with the estimators on tables.
+
+    Images are read, encoded and let go a batch at a time.
+
+    Parameters
+    ----------
+    path : path
+        ``path/domain/*.jpg`` or ``path/domain/class/*.jpg``.
+    weights : path
+        Backbone; see :func:`shoal.vision.nets.load_backbone`.
+    out : path or None, default=None
+        ``.npz`` file to write, with arrays ``X``, ``domain``, ``id`` and, where there
+        are class folders, ``label``: ``shoal.io.read`` takes it as it is.
+    size : int, default=32
+        Height and width that images are cut and resized to.
+    depth, stem
+        Of the backbone.
+    domain_from, skip_bad
+        As :func:`shoal.datasets.load_image_folder`.
+    batch_size, device, normalize
+        As :func:`encode`.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n, n_features) float32, ``domains``, ``labels`` (or None), ``files``,
+        ``skipped``.
+    """
+    if out is not None and Path(out).suffix != ".npz":
+        raise ValueError(f"out must end in .npz; got {os.fspath(out)!r}")
+    place = pick_device(device)
+    net = load_backbone(weights, depth=depth, stem=stem)
+    listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
+    parts, readable = [], np.zeros(len(listed.names), dtype=bool)
+    for start in range(0, len(readable), batch_size):
+        chunk = slice(start, start + batch_size)
+        pixels, readable[chunk] = read_pixels(listed.paths[chunk], size, skip_bad=True)
+        if len(pixels):
+            parts.append(encode(net, pixels, device=place, normalize=normalize))
+    check_readable(listed, readable, skip_bad=skip_bad)
+    bunch = Bunch(X=np.concatenate(parts), **describe_rows(listed, readable))
+    if out is not None:
+        _write_npz(Path(out), bunch)
+    return bunch
+
+
+def _write_npz(path: Path, bunch: Bunch) -> None:
+    columns = {"X": bunch.X, "domain": bunch.domains, "id": bunch.files}
+    if bunch.labels is not None:
+        columns["label"] = bunch.labels
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **columns)

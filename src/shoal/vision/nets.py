@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 __all__ = [
     "Backbone",
@@ -124,6 +125,9 @@ class ResNet(Backbone):
         Width of :meth:`features`.
     """
 
+    #: The three channels are padded with zeros to a multiple of this.
+    channel_multiple = 1
+
     def __init__(
         self, depth: int, stem: str, n_outputs: int | None, dropout: float
     ) -> None:
@@ -150,10 +154,23 @@ class ResNet(Backbone):
 
     def features(self, x: Tensor) -> Tensor:
         """Features (n, n_features) of normalized images (n, 3, height, width)."""
-        x = self.maxpool(torch.relu(self.bn1(self.conv1(x))))
+        x = self.maxpool(torch.relu(self.bn1(self._first(x))))
         for number in range(1, 5):
             x = getattr(self, f"layer{number}")(x)
         return x.mean(dim=(2, 3))
+
+    def _first(self, x: Tensor) -> Tensor:
+        """First convolution; channels of zeros make it fit the GPU's matrix units."""
+        extra = -x.shape[1] % self.channel_multiple
+        if not extra:
+            return self.conv1(x)
+        padding = (0, 0, 0, 0, 0, extra)
+        return functional.conv2d(
+            functional.pad(x, padding),
+            functional.pad(self.conv1.weight, padding),
+            stride=self.conv1.stride,
+            padding=self.conv1.padding,  # type: ignore[arg-type]
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the head, or the features of a network without one."""
