@@ -6,6 +6,7 @@ from collections.abc import Callable
 import typer
 
 from shoal.cli.adapt import adapt
+from shoal.cli.bench import bench
 from shoal.cli.check import check
 from shoal.cli.choose import choose
 from shoal.cli.demo import demo
@@ -31,6 +32,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
     adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
+    bench: "shoal bench list",
     explain: "shoal explain W139",
     version: "shoal version",
 }

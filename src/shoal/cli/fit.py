@@ -61,7 +61,7 @@ def fit(
         plan = plan_fit(name_of(data), settings, then="writing the results")
         with output.stages(plan) as stages:
             stages.begin("read")
-            table = read(output, data, source, work.seed)
+            table = read(output, data, source, work.seed, redact=redact)
             fitted = find_classes(output, stages, table, settings)
             stages.begin("write")
             summary = summary_of(output, fitted, work, folder, redact=redact)

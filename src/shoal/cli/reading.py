@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 
 from shoal.cli.messages import CommandError
 from shoal.cli.output import Output
+from shoal.cli.redacting import without_rare_values
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -131,14 +132,51 @@ class Source(Rows):
         }
 
 
-def read(output: Output, data: Sequence[str], source: Source, seed: int) -> "Table":
+def read(
+    output: Output,
+    data: Sequence[str],
+    source: Source,
+    seed: int,
+    *,
+    redact: bool = False,
+) -> "Table":
     """The table of a command; what reading noticed is said as warnings."""
     import shoal.io
 
     table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
     for message in table.messages:
         output.warn(message.code, message.text, message.hint)
-    return table
+    table = without_rare_values(table) if redact else table
+    return without_empty_bags(output, table)
+
+
+def without_empty_bags(output: Output, table: "Table") -> "Table":
+    """The rows that hold a word; W144 says how many others were left out."""
+    import numpy as np
+
+    if table.kind not in ("counts", "text"):
+        return table
+    filled = np.asarray(table.X.sum(axis=1)).ravel() > 0
+    if filled.all():
+        return table
+    domains = np.asarray(table.domains)
+    lost = sorted(set(map(str, domains)) - set(map(str, domains[filled])))
+    if lost:
+        raise CommandError(
+            "E114",
+            f'no row of the domain "{lost[0]}" holds a word that counts',
+            "use more rows, or leave that domain out",
+        )
+    text = f"{int((~filled).sum()):,} rows hold no word that counts; left out"
+    output.warn("W144", text, "words must occur in two rows, and not in most")
+    return replace(
+        table,
+        X=table.X[filled],
+        domains=domains[filled],
+        ids=None if table.ids is None else np.asarray(table.ids)[filled],
+        labels=None if table.labels is None else np.asarray(table.labels)[filled],
+        frame=None if table.frame is None else table.frame[filled],
+    )
 
 
 def refuse_images(table: "Table") -> None:

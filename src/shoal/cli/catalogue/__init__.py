@@ -6,6 +6,7 @@ message arises; the long text stands here, and in docs/messages.md, which is mad
 it.
 """
 
+from shoal.cli.catalogue.bench import BENCH
 from shoal.cli.catalogue.checks import CHECKS
 from shoal.cli.catalogue.columns import COLUMNS
 from shoal.cli.catalogue.explanation import Explanation
@@ -22,6 +23,7 @@ SECTIONS: dict[str, dict[str, Explanation]] = {
     "Columns, rows and domains": COLUMNS,
     "Models and results": MODELS,
     "Checks of a diagnosis": CHECKS,
+    "The benchmark": BENCH,
 }
 
 CATALOGUE = {

@@ -1,0 +1,186 @@
+"""What ``shoal bench run`` does: make what is missing and can be made here."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+from shoal.cli.options import working
+from shoal.cli.output import Output
+from shoal.cli.progress import Stage
+from shoal.exceptions import CodedError
+
+__all__ = ["Place", "Running", "run"]
+
+Specs = Sequence[Any]
+
+
+class Place(str, Enum):
+    """Where runs are made."""
+
+    here = "here"
+    processes = "processes"
+    ray = "ray"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """Where and how runs are made."""
+
+    data: Annotated[
+        Path | None,
+        working("--data", metavar="DIR", help="Data; else SHOAL_DATA_DIR."),
+    ] = None
+    where: Annotated[
+        Place, working("--where", help="This process, several, or a Ray cluster.")
+    ] = Place.here
+    workers: Annotated[
+        int | None, working("--workers", min=1, help="Runs at a time; all cores.")
+    ] = None
+    address: Annotated[str | None, working("--address", help="Of the Ray cluster.")] = (
+        None
+    )
+    gpu_share: Annotated[
+        float | None,
+        working("--gpu-share", min=0, max=1, help="Of a GPU per run, such as 0.25."),
+    ] = None
+    retry_failed: Annotated[
+        bool, working("--retry-failed", help="Also what failed before.")
+    ] = False
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """As :func:`shoal.engine.map_runs` takes it."""
+        return {
+            "where": self.where.value,
+            "workers": self.workers,
+            "address": self.address,
+            "gpu_share": self.gpu_share,
+        }
+
+
+def run(output: Output, specs: Specs, folder: Path, options: Running) -> None:
+    """Make what is missing, say what became of it, and what could not be made here."""
+    from shoal.benchmark.run import run_missing
+    from shoal.benchmark.store import Store
+
+    store = Store(folder)
+    missing = [spec for spec in specs if spec.name not in store]
+    possible = runnable(output, missing, options)
+    plan = {"runs": Stage(f"{len(possible)} runs of {len(specs)}")}
+    with output.stages(plan) as stages:
+        stages.begin("runs")
+        seen = 0
+
+        def tell(spec: Any, record: dict[str, Any]) -> None:
+            nonlocal seen
+            seen += 1
+            stages.advance(seen / len(possible))
+            if not (output.quiet or sys.stderr.isatty()):
+                print(f"{spec}: {verdict(record)}", file=sys.stderr, flush=True)
+
+        tally = run_missing(
+            possible,
+            store,
+            data_dir=options.data,
+            retry_failed=options.retry_failed,
+            on_result=tell,
+            **options.place,
+        )
+    output.data = {
+        "store": str(folder),
+        "done": len(tally.done),
+        "known": len(specs) - len(missing) + len(tally.known),
+        "failed": len(tally.failed),
+        "failed_before": len(tally.failed_before),
+        "elsewhere": len(tally.elsewhere),
+        "not_possible": len(missing) - len(possible),
+        "seconds": tally.seconds,
+    }
+    output.files = [folder / "records.jsonl"]
+    output.show(summary(output.data))
+    warn_failed(output, store, [*tally.failed, *tally.failed_before])
+
+
+def runnable(output: Output, specs: Specs, options: Running) -> Specs:
+    """Specs whose method and data are here; if there are none, what is missing."""
+    from shoal.benchmark.methods import METHODS, absent
+
+    reasons: list[CodedError] = []
+    left = list(specs)
+    for method in dict.fromkeys(spec.method for spec in specs):
+        missing = absent(method)
+        if missing is not None:
+            reasons.append(missing)
+            left = [spec for spec in left if spec.method != method]
+    # on a cluster the data are where the workers are
+    views = {} if options.where is Place.ray else {
+        (spec.dataset, METHODS[spec.method].view): spec for spec in left
+    }  # fmt: skip
+    for (dataset, view), example in views.items():
+        absent_data = data_missing(example, view, options.data)
+        if absent_data is not None:
+            reasons.append(absent_data)
+            left = [
+                spec
+                for spec in left
+                if (spec.dataset, METHODS[spec.method].view) != (dataset, view)
+            ]
+    if reasons and not left:
+        raise reasons[0]
+    for reason in reasons:
+        output.warn("W150", reason.text, reason.hint)
+    return left
+
+
+def data_missing(spec: Any, view: str, folder: Path | None) -> CodedError | None:
+    """What keeps the rows of a spec from being read, if anything does."""
+    from shoal.benchmark.problems import load_problem
+
+    try:
+        load_problem(spec, view, folder)
+    except FileNotFoundError as error:
+        text, _, hint = str(error).rpartition("; ")
+        return CodedError("E150", text, hint)
+    return None
+
+
+def verdict(record: dict[str, Any]) -> str:
+    """What became of a run, in a few words."""
+    if "failure" in record:
+        return f"failed, {record['failure']['kind']}: {record['failure']['text']}"
+    accuracy, error = (
+        record["metrics"][name] for name in ("accuracy", "prevalence_error")
+    )
+    known = "" if error is None else f", prevalence error {error:.4f}"
+    return f"accuracy {accuracy:.3f}{known}, {record['seconds']:.1f} s"
+
+
+def summary(data: dict[str, Any]) -> str:
+    """The counts of a call as one line."""
+    words = {
+        "done": "done",
+        "known": "there already",
+        "failed": "failed",
+        "failed_before": "failed before",
+        "elsewhere": "being run by another process",
+        "not_possible": "not possible here",
+    }
+    counts = [f"{data[key]} {text}" for key, text in words.items() if data[key]]
+    return f"{', '.join(counts) or 'nothing to do'} in {data['seconds']:.0f} s"
+
+
+def warn_failed(output: Output, store: Any, names: Sequence[str]) -> None:
+    failures = store.failures()
+    known = [failures[name] for name in names if name in failures]
+    if known:
+        first = known[0]["failure"]
+        text = " ".join(f"{first['kind']}: {first['text']}".split())
+        output.warn(
+            "W151",
+            f"{len(known)} runs failed; the first: {text}",
+            f"tracebacks are in {store.folder / 'failed.jsonl'}; try again with "
+            "--retry-failed",
+        )

@@ -1,0 +1,40 @@
+"""Every example in the help, run in order in one folder, as a reader would."""
+
+import json
+import shlex
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from shoal.cli import main
+from shoal.cli.app import EXAMPLES
+
+KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
+@pytest.mark.parametrize("command", EXAMPLES, ids=lambda one: one.__name__)
+def test_examples_run_and_speak_json(
+    command, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    arguments = shlex.split(EXAMPLES[command])[1:]
+    with chdir(folder), pytest.raises(SystemExit) as end:
+        main([*arguments, "--json"])
+    captured = capsys.readouterr()
+    assert end.value.code == 0, captured.err
+    document = json.loads(captured.out)
+    assert set(document) == KEYS
+    assert document["schema"] == "shoal/1"
+    assert document["command"] == command.__name__
+    assert document["status"] in ("ok", "warning")
+    for message in document["messages"]:
+        assert set(message) == {"code", "level", "text", "hint"}
+        assert message["level"] == "warning"
+    for name in document["files"]:
+        assert (folder / name).exists()
+    assert not list(folder.glob(".*"))

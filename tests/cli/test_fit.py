@@ -1,0 +1,257 @@
+"""`shoal fit`: what it writes, that labels are only for scoring, and its end."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import shoal as package
+from shoal.datasets import load_penguins
+
+FILES = {
+    "assignments.parquet",
+    "diagnostics.json",
+    "draws.npz",
+    "model",
+    "prevalence.csv",
+    "report.html",
+    "run.json",
+    "summary.json",
+}
+FIT = ["fit", "penguins.csv", "--domain", "island", "--k", "3", "--bootstrap", "20"]
+
+
+def test_files_say_the_same(fitted: Path):
+    assert {path.name for path in fitted.iterdir()} == FILES
+    model = package.load(fitted)
+    prevalence = pd.read_csv(fitted / "prevalence.csv")
+    assert list(prevalence.columns) == [
+        "domain",
+        "class_id",
+        "class_name",
+        "estimate",
+        "lo",
+        "hi",
+        "level",
+        "n_rows",
+        "flag",
+    ]
+    table = prevalence.pivot(index="domain", columns="class_id", values="estimate")
+    assert_allclose(table, model.prevalence_)
+    with np.load(fitted / "draws.npz", allow_pickle=False) as content:
+        assert content["draws"].shape == (20, 3, 3)
+        assert content["domains"].tolist() == model.domains_.tolist()
+    rows = pd.read_parquet(fitted / "assignments.parquet")
+    penguins = load_penguins()
+    proba = model.predict_proba(penguins.X, penguins.domains)
+    assert_allclose(rows.filter(like="p_c"), proba, atol=1e-12)
+    assert rows["row_id"].tolist() == [str(number) for number in range(342)]
+    assert ((proba.max(axis=1) < 0.8) == rows["unsure"]).all()
+    diagnosis = json.loads((fitted / "diagnostics.json").read_text())
+    assert diagnosis["verdict"] == "caution"
+    run = json.loads((fitted / "run.json").read_text())
+    assert (run["command"], run["seed"]) == ("fit", 0)
+    assert "--domain" in run["arguments"]
+    assert set(run["files"]) >= {"report.html", "model/manifest.json"}
+
+
+def test_labels_change_nothing_but_the_score(cli, fitted: Path, tmp_path: Path):
+    """Shuffled labels give the same model; only the agreement with them falls."""
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    frame["species"] = frame["species"].sample(frac=1, random_state=0).to_numpy()
+    frame.to_csv(tmp_path / "penguins.csv", index=False)
+    more = ["--label", "species", "--id", "bird", "--out", "shuffled"]
+    assert cli(*FIT, *more).code == 0
+    other = tmp_path / "shuffled"
+    for name in ("prevalence.csv", "assignments.parquet", "diagnostics.json"):
+        assert (other / name).read_bytes() == (fitted / name).read_bytes()
+    scores = [
+        json.loads((run / "summary.json").read_text())["score"]["accuracy"]
+        for run in (fitted, other)
+    ]
+    assert scores[0] > 0.98 > 0.6 > scores[1]
+
+
+def test_names_and_no_report(cli, fitted: Path, tmp_path: Path):
+    (tmp_path / "names.json").write_text('{"c0": "Adelie", "c1": "Gentoo"}')
+    aside = ["--drop", "species,bird", "--names", "names.json", "--no-report"]
+    ended = cli(*FIT, *aside, "--out", "named", "--json")
+    assert ended.code == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert [one["name"] for one in document["data"]["classes"]] == [
+        "Adelie",
+        "Gentoo",
+        "c2",
+    ]
+    assert "Gentoo only in Biscoe" in document["messages"][0]["text"]
+    assert not (tmp_path / "named" / "report.html").exists()
+    rows = pd.read_parquet(tmp_path / "named" / "assignments.parquet")
+    assert {"p_Adelie", "p_Gentoo", "p_c2"} <= set(rows.columns)
+    assert rows["row_id"].tolist() == list(range(1, 343))
+
+
+def test_strict_ends_with_7_and_writes_all_the_same(cli, fitted: Path, tmp_path: Path):
+    more = ["--label", "species", "--id", "bird", "--strict", "--quiet"]
+    ended = cli(*FIT, *more, "--out", "strict")
+    assert (ended.code, ended.stdout, ended.stderr) == (7, "", "")
+    assert {path.name for path in (tmp_path / "strict").iterdir()} == FILES
+
+
+def test_an_earlier_run_is_only_replaced_by_force(cli, fitted: Path):
+    before = {path: path.stat().st_mtime_ns for path in fitted.rglob("*")}
+    more = ["--label", "species", "--id", "bird", "--out", "run", "--quiet"]
+    refused = cli(*FIT, *more)
+    assert refused.code == 2
+    assert re.search(r'error\[E136\] "run" already holds a run of', refused.stderr)
+    assert {path: path.stat().st_mtime_ns for path in fitted.rglob("*")} == before
+    (fitted / "notes.txt").write_text("mine")
+    assert cli(*FIT, *more, "--force").code == 0
+    assert (fitted / "notes.txt").read_text() == "mine"
+    assert (fitted / "report.html").stat().st_mtime_ns != before[fitted / "report.html"]
+
+
+NOTES = {"sea": ["fish salt", "wave boat"], "land": ["hay grass", "tree cow"]}
+
+
+def write_notes() -> pd.DataFrame:
+    """Notes about the sea or the land, in three towns with mixes of their own."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"town": town, "note": rng.choice(NOTES["sea" if rng.random() < p else "land"])}
+        for town, p in (("Port", 0.9), ("Farm", 0.1), ("Mid", 0.5))
+        for _ in range(200)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
+    rows = write_notes()
+    rows.to_csv(tmp_path / "notes.csv", index=False)
+    ended = cli(
+        "fit", "notes.csv", "--domain", "town", "--text", "note", "--k", "2",
+        "--bootstrap", "10", "--json", "--out", "texts",
+    )  # fmt: skip
+    assert ended.code == 0, ended.stderr
+    model = package.load(tmp_path / "texts")
+    assert type(model).__name__ == "DiscreteMixture"
+    assert_allclose(np.sort(model.prevalence_[:, 0]), [0.1, 0.5, 0.9], atol=0.1)
+    assert cli("predict", "texts", "notes.csv", "--out", "rows.csv").code == 0
+    classes = pd.read_csv(tmp_path / "rows.csv")["class"]
+    is_sea = rows["note"].isin(NOTES["sea"])
+    assert classes.groupby(is_sea).nunique().tolist() == [1, 1]
+
+
+def test_same_data_in_other_files(cli, fitted: Path, tmp_path: Path):
+    """One file per island, or CSV on stdin, or Parquet: the same prevalences."""
+    frame = pd.read_csv(tmp_path / "penguins.csv").drop(columns=["species", "bird"])
+    for island, part in frame.groupby("island"):
+        part.drop(columns="island").to_csv(tmp_path / f"{island}.csv", index=False)
+    frame.to_parquet(tmp_path / "all.parquet", index=False)
+    expected = pd.read_csv(fitted / "prevalence.csv")["estimate"]
+    same = ["--k", "3", "--bootstrap", "5", "--no-report", "--quiet"]
+    islands = ["Biscoe.csv", "Dream.csv", "Torgersen.csv"]
+    assert cli("fit", *islands, *same, "--out", "files").code == 0
+    arrow = ["fit", "all.parquet", "--domain", "island", *same, "--out", "arrow"]
+    assert cli(*arrow).code == 0
+    for name in ("files", "arrow"):
+        found = pd.read_csv(tmp_path / name / "prevalence.csv")["estimate"]
+        assert_allclose(found, expected, atol=1e-6)
+
+
+def test_stdin(fitted: Path, tmp_path: Path):
+    command = [sys.executable, "-m", "shoal", "check", "-", "--domain", "island"]
+    ended = subprocess.run(
+        [*command, "--json", "--label", "species", "--id", "bird"],
+        input=(tmp_path / "penguins.csv").read_bytes(),
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["data"]["n_rows"] == 342
+
+
+def test_ctrl_c_during_a_forced_fit_keeps_the_old_run(fitted: Path, tmp_path: Path):
+    before = {p: p.read_bytes() for p in fitted.rglob("*") if p.is_file()}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shoal", *FIT, "--label", "species", "--id", "bird",
+         "--out", "run", "--force"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "writing the results" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    out, rest = process.communicate()
+    assert process.returncode == 130
+    assert "error[E003]" in rest
+    assert out == ""
+    assert {p: p.read_bytes() for p in fitted.rglob("*") if p.is_file()} == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["penguins.csv", "run"]
+
+
+# ---- privacy ---------------------------------------------------------------------
+
+SECRETS = ("Zebulon", "Quixworth", "Xylophone", "patient-", "Smallville")
+
+
+def test_redact_leaves_no_secret_in_html_or_json(cli, tmp_path: Path):
+    """In ids, in a rare category, in a set-aside column, in labels, in the path."""
+    penguins = load_penguins(as_frame=True)
+    frame = penguins.X.assign(island=penguins.domains, species=penguins.labels)
+    frame["who"] = [f"patient-{number:03d}" for number in range(len(frame))]
+    frame["city"] = np.where(np.arange(len(frame)) % 2, "Northtown", "Southtown")
+    frame.loc[3, "city"] = "Smallville"
+    frame["keeper"] = "Zebulon"
+    frame.loc[5:9, "species"] = "Quixworth"
+    frame.to_csv(tmp_path / "Xylophone.csv", index=False)
+    base = ["fit", "Xylophone.csv", "--domain", "island", "--label", "species"]
+    base += ["--id", "who", "--k", "3", "--bootstrap", "5"]
+    assert cli(*base, "--out", "open").code == 0
+    said = " ".join(texts_of(tmp_path / "open"))
+    assert [secret for secret in SECRETS if secret not in said] == ["Zebulon"]
+    ended = cli(*base, "--redact", "--out", "closed", "--json")
+    assert ended.code == 0, ended.stderr
+    for text in [*texts_of(tmp_path / "closed"), ended.stdout]:
+        assert [secret for secret in SECRETS if secret in text] == []
+    rows = pd.read_parquet(tmp_path / "closed" / "assignments.parquet")
+    assert rows["row_id"].tolist() == list(range(1, 343))
+
+
+def test_redact_drops_rare_words(cli, tmp_path: Path):
+    rows = write_notes()
+    rows.loc[:4, "note"] = "Zebulon"
+    rows.to_csv(tmp_path / "notes.csv", index=False)
+    base = ["fit", "notes.csv", "--domain", "town", "--text", "note", "--k", "2"]
+    base += ["--bootstrap", "5"]
+    assert cli(*base, "--out", "open").code == 0
+    assert "zebulon" in " ".join(texts_of(tmp_path / "open"))
+    ended = cli(*base, "--redact", "--out", "closed")
+    assert ended.code == 0
+    assert "warning[W144] 5 rows hold no word that counts; left out" in ended.stderr
+    assert "zebulon" not in " ".join(texts_of(tmp_path / "closed")).lower()
+
+
+def texts_of(run: Path) -> list[str]:
+    return [
+        path.read_text(encoding="utf-8")
+        for path in sorted(run.rglob("*"))
+        if path.suffix in (".html", ".json", ".md", ".csv")
+    ]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_threads_do_not_change_the_result(
+    cli, fitted: Path, tmp_path: Path, threads: str
+):
+    more = ["--label", "species", "--id", "bird", "--threads", threads, "--no-report"]
+    assert cli(*FIT, *more, "--out", "again").code == 0
+    again = tmp_path / "again" / "prevalence.csv"
+    assert again.read_bytes() == (fitted / "prevalence.csv").read_bytes()
