@@ -98,19 +98,20 @@ def test_names_are_loaded_on_first_use():
 
 # ---- light ------------------------------------------------------------------------
 
-# None in sys.modules makes both import and find_spec say that there is no such package;
-# but scipy looks there for torch, which therefore is refused by a finder.
+WITHOUT_HEAVY = f"""
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {HEAVY}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+# torch asks which of its friends are there, and must not be answered by an error.
 WITHOUT_OTHERS = f"""
 import sys
 sys.modules.update(dict.fromkeys({HEAVY[1:]}))
-"""
-WITHOUT_HEAVY = f"""{WITHOUT_OTHERS}
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
-
-sys.meta_path.insert(0, Refuse())
 """
 FIT = """
 import warnings
@@ -144,7 +145,9 @@ def test_import_and_fit_need_none_of_the_heavy_packages():
 
 
 def test_import_and_fit_import_none_of_them_where_they_are():
-    found = f"import sys\nprint(sorted(set({HEAVY}) & set(sys.modules)))"
+    """But for those that scikit-learn imports itself."""
+    heavy = set(HEAVY) - {"pandas", "pyarrow", "rich"}
+    found = f"import sys\nprint(sorted({heavy} & set(sys.modules)))"
     assert run(FIT + found) == "[]\n"
 
 
