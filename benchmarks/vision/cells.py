@@ -44,6 +44,7 @@ METHODS: dict[str, tuple[str, dict[str, Setting]]] = {
 #: Flags of end-to-end, by the name of the setting.
 TUNING: dict[str, type] = {
     "epochs": int,
+    "warmup": float,
     "batch_size": int,
     "backbone_rate": float,
     "head_rate": float,
@@ -52,6 +53,7 @@ TUNING: dict[str, type] = {
     "self_label": float,
     "threshold": float,
     "temperature": float,
+    "view": str,
     "consistency": float,
     "n_neighbours": int,
     "average": float,

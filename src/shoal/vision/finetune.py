@@ -15,7 +15,13 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from shoal.vision.augment import strong_view, weak_view
+from shoal.vision.augment import (
+    Augmentation,
+    Identity,
+    RandomResizedCrop,
+    strong_view,
+    weak_view,
+)
 from shoal.vision.data import normalize, to_float
 from shoal.vision.devices import place_module
 from shoal.vision.loop import Step, fit
@@ -34,6 +40,9 @@ __all__ = ["FineTuned", "FineTuning", "Judged", "fine_tune"]
 
 Array = np.ndarray[Any, Any]
 
+VIEWS = ("crop", "shift", "none")
+LEAST_PART = 0.5  # of the image, in a crop
+
 
 @dataclass(frozen=True)
 class FineTuning:
@@ -43,6 +52,8 @@ class FineTuning:
     ----------
     epochs : int
         Passes over the rows; learning rates fall to zero along half a cosine.
+    warmup : float
+        Epochs over which they rise first, at most half of all.
     batch_size : int
     backbone_rate, head_rate, domain_rate : float
         Learning rates (AdamW) of the backbone, of the softmax and of log q(d|y).
@@ -54,8 +65,11 @@ class FineTuning:
         Largest probability from which on a row gives a self-label.
     temperature : float
         0 takes the most probable class as self-label, 1 all of p_d(y|x).
+    view : {"crop", "shift", "none"}
+        The first view: a part of at least half the image, stretched and mirrored (what
+        contrastive features are used to); a shift by an eighth and mirrored; clean.
     strong : bool
-        The second view is strong; False takes another weak one.
+        The second view is strong; False takes another one like the first.
     consistency : float
         Weight of the agreement of neighbours.
     n_neighbours : int
@@ -68,6 +82,7 @@ class FineTuning:
     """
 
     epochs: int = 10
+    warmup: float = 0.5
     batch_size: int = 512
     backbone_rate: float = 1e-4
     head_rate: float = 1e-3
@@ -76,6 +91,7 @@ class FineTuning:
     self_label: float = 1.0
     threshold: float = 0.95
     temperature: float = 0.0
+    view: str = "crop"
     strong: bool = True
     consistency: float = 0.0
     n_neighbours: int = 20
@@ -86,6 +102,10 @@ class FineTuning:
         if self.batch_norm not in ("frozen", "train"):
             raise ValueError(
                 f"batch_norm must be 'frozen' or 'train'; got {self.batch_norm!r}"
+            )
+        if self.view not in VIEWS:
+            raise ValueError(
+                f"view must be one of {', '.join(VIEWS)}; got {self.view!r}"
             )
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average!r}")
@@ -182,7 +202,7 @@ def fine_tune(
             _make_step(net, rows, settings),
             {"net": net},
             optimizer,
-            cosine(settings.epochs),
+            cosine(settings.epochs, warmup=min(settings.warmup, settings.epochs / 2)),
             len(rows.train),
             batch_size=settings.batch_size,
             epochs=settings.epochs,
@@ -212,10 +232,10 @@ def likelihood(net: MixtureNet, rows: SplitRows) -> Judged:
 def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
     """Gathers and random draws first; the rest is a pure function that compiles."""
     size = max(rows.images.size)
-    weak = weak_view(size)
-    second = strong_view(size) if settings.strong else weak
-    kinds = [weak] + [second] * bool(settings.self_label)
-    kinds += [weak] * bool(settings.consistency)
+    first = _first_view(settings.view, size)
+    second = strong_view(size) if settings.strong else first
+    kinds = [first] + [second] * bool(settings.self_label)
+    kinds += [first] * bool(settings.consistency)
 
     def step(indices: Tensor, generator: Generator) -> tuple[Tensor, dict[str, Tensor]]:
         numbers = rows.train[indices]
@@ -236,6 +256,14 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
         return _sum_of_losses(logits, net.log_T, codes, weight, settings)
 
     return step
+
+
+def _first_view(name: str, size: int) -> Augmentation:
+    if name == "shift":
+        return weak_view(size)
+    return (
+        RandomResizedCrop((LEAST_PART, 1.0), flip=0.5) if name == "crop" else Identity()
+    )
 
 
 def _sum_of_losses(

@@ -34,7 +34,9 @@ def as_images(X: Any, image_shape: tuple[int, ...] | None = None) -> Array:
     -------
     ndarray of shape (n, h, w, 3), dtype uint8
     """
-    if np.ndim(X) != 2:
+    # numpy refuses lists of images of several sizes; check_images says what they are
+    n_axes = np.ndim(X[0]) + 1 if isinstance(X, list) and X else np.ndim(X)
+    if n_axes != 2:
         return check_images(X)
     rows = np.asarray(X)
     if image_shape is None:
