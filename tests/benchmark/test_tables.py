@@ -75,7 +75,7 @@ def test_mean_and_spread_over_waves(lines):
     assert spread.mean == pytest.approx(0.805)
     assert spread.sd == pytest.approx(statistics.stdev([0.8, 0.81]))
     assert (line.waves, line.missing) == ((0, 1), (2,))
-    assert str(spread) == "0.805 ± 0.007 (2)"
+    assert spread.text(3) == "0.805 ± 0.007 (2)"
     assert line.cell == CELL
 
 

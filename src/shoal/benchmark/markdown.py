@@ -10,6 +10,7 @@ from shoal.benchmark.tables import MEASURES, Best, Line, best_of, commands, winn
 __all__ = ["markdown"]
 
 NAMES = {"accuracy": "accuracy", "prevalence_error": "error of the prevalences"}
+DIGITS = {"accuracy": 3, "prevalence_error": 4}  # the paper prints 3 of both
 NOT_RUN = "not run"
 CAPTION = """\
 Mean ± standard deviation over waves (number of waves); *paper*: the number published
@@ -79,11 +80,13 @@ def _compare(measure: str, published: Best | None, ours: Best | None) -> list[st
     if ours is None:
         return [text, NOT_RUN, ""]
     wins = MEASURES[measure] * (ours.value - published.value) > 0
-    value = (
-        f"{ours.value:.4f}" if measure == "prevalence_error" else f"{ours.value:.3f}"
-    )
+    value = f"{ours.value:.{DIGITS[measure]}f}"
     mine = f"**{value}**" if wins else value
-    return [text, f"{mine} {ours.title}", f"{ours.value - published.value:+.3f}"]
+    return [
+        text,
+        f"{mine} {ours.title}",
+        f"{ours.value - published.value:+.{DIGITS[measure]}f}",
+    ]
 
 
 def _tally(
@@ -139,7 +142,9 @@ def _entries(
 ) -> list[str]:
     if line is None:
         return ["", "", ""] if with_paper else [""]
-    text = str(line.values[measure]) if measure in line.values else ""
+    text = ""
+    if measure in line.values:
+        text = line.values[measure].text(DIGITS[measure])
     if not line.waves:
         text = NOT_RUN
     winner = best.get(line.cell)
@@ -153,7 +158,8 @@ def _entries(
         number += " †"
     if winner is not None and number and winner.title == f"{line.title} (paper)":
         number = f"**{number}**"
-    return [text, number, "" if difference is None else f"{difference:+.3f}"]
+    shown = "" if difference is None else f"{difference:+.{DIGITS[measure]}f}"
+    return [text, number, shown]
 
 
 def _shares(

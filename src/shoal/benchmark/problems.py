@@ -296,7 +296,7 @@ def _find(data_dir: Path | None, folder: str, name: str) -> Path:
         [name],
         data_dir / folder if data_dir else None,
         what="the benchmark",
-        how=f"place it in {DATA_DIR}/{folder}; results/README.md says what is in it",
+        how=f"place it in {DATA_DIR}/{folder} (results/README.md says what is in it)",
     )
 
 

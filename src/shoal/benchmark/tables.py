@@ -21,6 +21,7 @@ __all__ = [
     "best_of",
     "commands",
     "csv_text",
+    "flat_rows",
     "summarize",
     "winners_of",
 ]
@@ -38,9 +39,10 @@ class Spread(NamedTuple):
     sd: float | None
     n: int
 
-    def __str__(self) -> str:
-        sd = "" if self.sd is None else f" ± {self.sd:.3f}"
-        return f"{self.mean:.3f}{sd} ({self.n})"
+    def text(self, digits: int) -> str:
+        """As tables show it: mean, spread, and the number of values."""
+        sd = "" if self.sd is None else f" ± {self.sd:.{digits}f}"
+        return f"{self.mean:.{digits}f}{sd} ({self.n})"
 
 
 @dataclass(frozen=True)
@@ -246,13 +248,18 @@ def commands(lines: Iterable[Line], grid: str) -> list[str]:
     ]
 
 
-# ---- CSV -------------------------------------------------------------------------
+# ---- rows and CSV ----------------------------------------------------------------
+
+
+def flat_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Every line as one flat row, numbers in full."""
+    winners = {measure: winners_of(lines, measure) for measure in MEASURES}
+    return [_flat_row(line, winners) for line in lines]
 
 
 def csv_text(lines: Sequence[Line]) -> str:
-    """Every line as CSV, numbers in full."""
-    winners = {measure: winners_of(lines, measure) for measure in MEASURES}
-    rows = [_csv_row(line, winners) for line in lines]
+    """The flat rows as CSV."""
+    rows = flat_rows(lines)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -260,7 +267,7 @@ def csv_text(lines: Sequence[Line]) -> str:
     return text.getvalue()
 
 
-def _csv_row(line: Line, winners: Mapping[str, Mapping[Cell, Best]]) -> dict[str, Any]:
+def _flat_row(line: Line, winners: Mapping[str, Mapping[Cell, Best]]) -> dict[str, Any]:
     dataset, n_domains, alpha = line.cell
     row: dict[str, Any] = {
         "dataset": dataset,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ TABLES = ("bench.md", "bench.csv")
 DRAWN_METHODS = 4
 
 
-class Action(str, Enum):
+class Action(StrEnum):
     """What to do with a grid."""
 
     list = "list"
@@ -106,7 +106,7 @@ def choose(grid: str | None, choice: Choice) -> Specs:
     """Specs of a grid, or E002 with the names that there are."""
     from shoal.benchmark.grids import GRIDS, select
 
-    if grid not in GRIDS:
+    if grid is None or grid not in GRIDS:
         text = "which grid?" if grid is None else f'no grid is called "{grid}"'
         raise CommandError("E002", text, f"one of: {', '.join(GRIDS)}")
     try:

@@ -1,12 +1,15 @@
 """What ``shoal bench run`` does: make what is missing and can be made here."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
+from shoal.cli.messages import CommandError
 from shoal.cli.options import working
 from shoal.cli.output import Output
 from shoal.cli.progress import Stage
@@ -17,7 +20,7 @@ __all__ = ["Place", "Running", "run"]
 Specs = Sequence[Any]
 
 
-class Place(str, Enum):
+class Place(StrEnum):
     """Where runs are made."""
 
     here = "here"
@@ -69,26 +72,18 @@ def run(output: Output, specs: Specs, folder: Path, options: Running) -> None:
     store = Store(folder)
     missing = [spec for spec in specs if spec.name not in store]
     possible = runnable(output, missing, options)
-    plan = {"runs": Stage(f"{len(possible)} runs of {len(specs)}")}
-    with output.stages(plan) as stages:
-        stages.begin("runs")
-        seen = 0
-
-        def tell(spec: Any, record: dict[str, Any]) -> None:
-            nonlocal seen
-            seen += 1
-            stages.advance(seen / len(possible))
-            if not (output.quiet or sys.stderr.isatty()):
-                print(f"{spec}: {verdict(record)}", file=sys.stderr, flush=True)
-
-        tally = run_missing(
-            possible,
-            store,
-            data_dir=options.data,
-            retry_failed=options.retry_failed,
-            on_result=tell,
-            **options.place,
-        )
+    with told(output, len(possible), len(specs)) as tell:
+        try:
+            tally = run_missing(
+                possible,
+                store,
+                data_dir=options.data,
+                retry_failed=options.retry_failed,
+                on_result=tell,
+                **options.place,
+            )
+        except ValueError as error:  # those of runs are failures, not errors
+            raise usage_error(error) from error
     output.data = {
         "store": str(folder),
         "done": len(tally.done),
@@ -102,6 +97,28 @@ def run(output: Output, specs: Specs, folder: Path, options: Running) -> None:
     output.files = [folder / "records.jsonl"]
     output.show(summary(output.data))
     warn_failed(output, store, [*tally.failed, *tally.failed_before])
+
+
+@contextmanager
+def told(output: Output, n_runs: int, n_all: int) -> Iterator[Callable[..., None]]:
+    """What to call with each result: moves the bar, or prints a line into a log."""
+    with output.stages({"runs": Stage(f"{n_runs} runs of {n_all}")}) as stages:
+        stages.begin("runs")
+        seen = count(1)
+
+        def tell(spec: Any, record: dict[str, Any]) -> None:
+            if not (output.quiet or sys.stderr.isatty()):
+                print(f"{spec}: {verdict(record)}", file=sys.stderr, flush=True)
+            stages.advance(next(seen) / n_runs)
+
+        yield tell
+
+
+def usage_error(error: ValueError) -> CodedError:
+    """A place that cannot be had, or an option that makes no sense there."""
+    if isinstance(error, CodedError):
+        return error
+    return CommandError("E002", str(error), "see `shoal bench --help`")
 
 
 def runnable(output: Output, specs: Specs, options: Running) -> Specs:
