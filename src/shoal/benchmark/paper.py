@@ -1,4 +1,4 @@
-"""The paper's method exactly as published, for comparison."""
+"""The paper's method exactly as published, for comparison, and its tables as specs."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from shoal.benchmark.grids import cluster_specs, naive_specs, paper_specs
 from shoal.ddfa import DDFA
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator, EarlyStoppedMLP
 from shoal.stages.factorize import Factorizer
 
-__all__ = ["ddfa", "published_network"]
+__all__ = ["cluster_specs", "ddfa", "naive_specs", "paper_specs", "published_network"]
 
 # faiss trains k-means on at most this many points per centroid unless told otherwise,
 # and the published code did not tell it.
