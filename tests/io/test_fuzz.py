@@ -227,7 +227,8 @@ def sign(files: dict[str, bytes], manifest: Any) -> dict[str, bytes]:
     """Renew sizes and digests, as a forger would."""
     if isinstance(manifest, dict):
         manifest = copy.deepcopy(manifest)
-        for name, facts in dict(manifest.get("files") or {}).items():
+        listed = manifest.get("files")
+        for name, facts in listed.items() if isinstance(listed, dict) else ():
             if name in files and isinstance(facts, dict):
                 facts["bytes"] = len(files[name])
                 facts["sha256"] = hashlib.sha256(files[name]).hexdigest()

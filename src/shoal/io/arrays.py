@@ -156,7 +156,7 @@ def check_matrix(matrix: Any) -> Any:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    if "allow_pickle" in str(error) or "Object arrays" in str(error):
+    if any(word in str(error) for word in ("pickle", "Object arrays", "objects in")):
         return InputError(
             "E125",
             f'"{path}" needs pickle, which shoal never loads',

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shoal.novelty import familiarity
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io.atomic import whole_file
 from shoal.io.extras import require
 from shoal.io.names import join
 from shoal.io.table import Table
+from shoal.novelty import familiarity
 
 __all__ = ["assign", "write_assignments"]
 

@@ -20,6 +20,7 @@ __all__ = [
     "looks_like_dates",
     "numbers",
     "row_number",
+    "whole",
     "words",
 ]
 
@@ -56,8 +57,9 @@ def numbers(
     (array([ 1., nan, nan]), array([False, False,  True]))
     """
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        seconds = series.astype("int64").to_numpy() / 1e9
-        return np.where(series.isna(), np.nan, seconds), np.zeros(len(series), bool)
+        moments = pd.to_datetime(series, utc=True).dt.tz_localize(None)
+        since = moments.to_numpy("datetime64[us]") - np.datetime64(0, "us")
+        return since / np.timedelta64(1, "s"), np.zeros(len(series), dtype=bool)
     if is_number(series):
         values = series.to_numpy(dtype=dtype, na_value=np.nan)
         wrong = np.zeros(len(values), dtype=bool)
@@ -83,12 +85,16 @@ def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
     """
     empty = _empty(series, missing)
     if pd.api.types.is_float_dtype(series.dtype):
-        known = series[~empty]
-        if (known % 1 == 0).all():
+        if whole(series[~empty].to_numpy(float)):
             series = series.astype("Int64")
     values = series.astype(object).where(~empty, None).to_numpy(dtype=object)
     text = [value if value is None else str(value) for value in values]
     return np.array(text, dtype=object)
+
+
+def whole(values: Array) -> bool:
+    """Whether all of some numbers are whole; infinity is not."""
+    return bool((np.isfinite(values) & (np.round(values) == values)).all())
 
 
 def check_flat(name: str, series: pd.Series) -> None:

@@ -23,6 +23,7 @@ from shoal.io.cells import (
     looks_like_dates,
     numbers,
     row_number,
+    whole,
     words,
 )
 from shoal.io.names import require_columns
@@ -37,6 +38,8 @@ Array = np.ndarray[Any, Any]
 # column is asked for by name.
 MAX_LEVELS = 50
 MAX_LEVELS_ASKED = 1_000
+# Values that are partly numbers, partly text, are categories if there are so few.
+MOST_GRADES = 20
 # Running text has this many words a cell.
 WORDS_OF_TEXT = 3.0
 # An answer has at most so many values.
@@ -163,10 +166,18 @@ def _decide(plan: Plan, name: str, series: pd.Series, options: Options) -> None:
     _, wrong = numbers(series, options.missing)
     if wrong.sum() == 0:
         _decide_numbers(plan, name, series, options, asked)
-    elif wrong.sum() <= len(present) / 2 or comma_decimals(present):
+    elif _is_mixed(text, present, wrong) or comma_decimals(present):
         raise _mixed(name, series, text, wrong, comma_decimals(present))
     else:
         _decide_text(plan, name, series, present, asked)
+
+
+def _is_mixed(text: Array, present: Array, wrong: Array) -> bool:
+    """Numbers with some text between them, rather than grades such as 1, 2, A, B."""
+    if wrong.sum() > len(present) / 2:
+        return False
+    grades = len(pd.unique(present)) <= MOST_GRADES
+    return not grades or len(pd.unique(text[wrong])) == 1
 
 
 def _decide_numbers(
@@ -224,7 +235,7 @@ def _decide_text(
 
 
 def _is_label(name: str, present: Array, series: pd.Series, options: Options) -> bool:
-    if (present % 1 != 0).any():
+    if not whole(present):
         return False
     n_values = len(np.unique(present))
     return looks_like_label(name, n_values, len(present), [])
@@ -232,7 +243,7 @@ def _is_label(name: str, present: Array, series: pd.Series, options: Options) ->
 
 def _numbers_rows(name: str, present: Array) -> bool:
     """Whole numbers, all different, that run on or are called an id."""
-    if len(present) < 10 or (present % 1 != 0).any():
+    if len(present) < 10 or not whole(present):
         return False
     steps = np.diff(present)
     runs_on = bool((steps == 1).all())
@@ -282,8 +293,8 @@ def _mixed(
             f'"{name}" has decimal commas (row {first}: "{cell}")',
             "write 3.5 instead of 3,5",
         )
-    rows = (series.index[wrong][:3] + 1).tolist()
-    more = f" and {int(wrong.sum()) - 3} more" * (wrong.sum() > 3)
+    rows, count = (series.index[wrong][:3] + 1).tolist(), int(wrong.sum())
+    more = f" and {count - 3} more" * (count > 3)
     return InputError(
         "E119",
         f'"{name}" is a number except row{"s" * (len(rows) > 1)} '

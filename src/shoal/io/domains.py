@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io.cells import is_number, numbers, row_number, words
+from shoal.io.cells import is_number, numbers, row_number, whole, words
 from shoal.io.columns import looks_like_label
 from shoal.io.names import join
 from shoal.io.options import Options
@@ -190,9 +190,8 @@ def _typed(text: Array, kind: str) -> Array:
 
 def _check_distinct(series: pd.Series, text: Array) -> None:
     n_values, n_rows = len(pd.unique(text)), len(text)
-    measures = is_number(series) and (
-        bool((series % 1 != 0).any()) or n_values > MOST_NUMBERS
-    )
+    values, wrong = numbers(series)
+    measures = not wrong.any() and (not whole(values) or n_values > MOST_NUMBERS)
     if n_values > max(n_rows / 2, 1) or measures:
         raise InputError(
             "E109",

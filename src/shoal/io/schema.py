@@ -177,7 +177,8 @@ class Schema:
         empty = np.array([cell is None for cell in text], dtype=bool)
         if feature.fill is not None:
             text = np.where(empty, feature.fill, text)
-        codes = pd.Categorical(text, categories=list(feature.levels)).codes
+        levels = pd.Index(list(feature.levels), dtype=object)
+        codes = levels.get_indexer(pd.Index(text, dtype=object))
         table = (codes[:, None] == np.arange(len(feature.levels))).astype(float)
         unseen = (codes < 0) & ~empty
         if unseen.any():
@@ -239,6 +240,8 @@ class Schema:
         """The schema of a JSON-able form; anything else is a ModelFileError."""
         try:
             known = {item.name for item in fields(cls)}
+            if not isinstance(content, dict):
+                raise TypeError(f"a {type(content).__name__}")
             if not set(content) <= known:
                 raise ValueError(f"unknown {sorted(set(content) - known)[0]!r}")
             given = dict(content)
