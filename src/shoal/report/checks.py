@@ -4,7 +4,6 @@ Sentences say ``{c0}`` where they mean a class; the page puts its name there. A 
 that is renamed later is then renamed everywhere.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,7 @@ def describe_checks(rows: ReportRows, diagnosis: Diagnosis | None) -> Record | N
             f"{len(rows.domains)} and {rows.n_classes}; diagnose this model"
         )
     numbers = dict(diagnosis.numbers)
-    numbers["naming_columns"] = _named_columns(numbers["naming_columns"], rows.features)
+    numbers["naming_columns"] = _named_columns(numbers["naming_columns"], rows)
     tokens = [token(index) for index in range(rows.n_classes)]
     domains = np.array(rows.domains, dtype=object)
     findings = tuple(find_all(numbers, domains, tokens))
@@ -79,13 +78,11 @@ def describe_checks(rows: ReportRows, diagnosis: Diagnosis | None) -> Record | N
     }
 
 
-def _named_columns(accuracy: dict[str, float], names: Sequence[str]) -> Record:
-    """Column numbers as names; the diagnosis only knows names that fit has seen."""
-    known = set(names)
-    return {
-        key if key in known or not key.isdigit() else names[int(key)]: value
-        for key, value in accuracy.items()
-    }
+def _named_columns(accuracy: dict[str, float], rows: ReportRows) -> Record:
+    """Columns by the page's names: the diagnosis says a number, or the name of fit."""
+    seen = getattr(rows.model, "feature_names_in_", range(len(rows.features)))
+    place = {str(name): index for index, name in enumerate(seen)}
+    return {rows.features[place[key]]: value for key, value in accuracy.items()}
 
 
 def describe_verdict(
@@ -124,7 +121,7 @@ def _found(rows: ReportRows, prevalence: Any) -> str:
     top, low = int(prevalence[:, label].argmax()), int(prevalence[:, label].argmin())
     return (
         f"{rows.n_classes} classes were found in {rows.n_rows:,} rows from "
-        f"{len(rows.domains)} domains. Domains differ most in {token(label)}: "
+        f"{len(rows.domains):,} domains. Domains differ most in {token(label)}: "
         f"{prevalence[top, label]:.0%} of the rows in {rows.domains[top]}, "
         f"{prevalence[low, label]:.0%} in {rows.domains[low]}."
     )

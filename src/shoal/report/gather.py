@@ -80,6 +80,11 @@ class ReportRows:
         """Number of rows of each domain."""
         return np.bincount(self.codes, minlength=len(self.domains))
 
+    def group_name(self, name: str, domains: list[int]) -> str:
+        """Name of a group of domains, unless it is rare and rows must not be shown."""
+        rare = self.rows_per_domain[domains].sum() < RARE
+        return name if self.show_rows or not rare else f"rare group {domains[0]}"
+
     @property
     def has_columns(self) -> bool:
         """Whether a row is a list of features, rather than an image."""

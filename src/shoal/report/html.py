@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from shoal.report.budget import HARD_STOP_MB, MEGABYTE, STEPS, Detail, cut
 from shoal.report.page import Page
+from shoal.report.view import fixed, points, short
 from shoal.report.view import percent as as_percent
-from shoal.report.view import points, short
 
 __all__ = ["SECTIONS", "render", "write"]
 
@@ -181,6 +181,7 @@ def _template() -> Any:
         "percent": as_percent,
         "points": points,
         "short": short,
+        "fixed": fixed,
         "marked": mark_words,
     }
     return environment.get_template("report.html")

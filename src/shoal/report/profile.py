@@ -33,6 +33,8 @@ LEAST_LEVEL_ROWS = 5
 MOST_LEVELS = 200
 # Imaginary occurrences of each word in the class and in the rest.
 PRIOR_WORDS = 0.5
+# Standard errors by which a word must be commoner in the class than elsewhere.
+LEAST_SCORE = 2.0
 
 
 @dataclass(frozen=True)
@@ -244,5 +246,5 @@ def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str,
         {"word": words[column], "share": float(share[column]),
          "rest": float(rest[column]), "score": float(score[column])}
         for column in telling
-        if score[column] > 0
+        if score[column] > LEAST_SCORE
     ]  # fmt: skip

@@ -14,6 +14,8 @@ __all__ = ["Plane", "domain_plane", "feature_plane", "sample_rows"]
 
 Array = np.ndarray[Any, Any]
 
+MOST_EXACT_COLUMNS = 1_000
+
 
 @dataclass(frozen=True)
 class Plane:
@@ -46,7 +48,7 @@ def feature_plane(X: Any, seed: int) -> Plane:
     ----------
     X : ndarray or sparse matrix of shape (n_samples, n_features)
     seed : int
-        For sparse rows, whose directions are found by a random projection.
+        For sparse and very wide rows, whose directions are found by random projection.
     """
     scaled = StandardScaler(with_mean=not is_sparse(X)).fit_transform(X)
     n_axes = min(2, *X.shape)
@@ -54,7 +56,9 @@ def feature_plane(X: Any, seed: int) -> Plane:
         finder: Any = TruncatedSVD(n_axes, random_state=seed)
     else:
         scaled = scaled.toarray() if is_sparse(X) else scaled
-        finder = PCA(n_axes, svd_solver="covariance_eigh")
+        few = X.shape[1] <= MOST_EXACT_COLUMNS
+        solver = "covariance_eigh" if few else "randomized"
+        finder = PCA(n_axes, svd_solver=solver, random_state=seed)
     points = finder.fit_transform(scaled)
     explained = finder.explained_variance_ratio_
     return _two_axes(_fix_signs(points), np.nan_to_num(explained))

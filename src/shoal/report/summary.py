@@ -165,7 +165,7 @@ def summarize(
         "verdict": describe_verdict(rows, model.prevalence_, checks),
         "prevalence": prevalence,
         "differences": describe_differences(model, intervals),
-        "groups": describe_groups(model, groups),
+        "groups": describe_groups(rows, groups),
         "cards": cards,
         "shown_columns": shown,
         "maps": _maps(rows, seed),

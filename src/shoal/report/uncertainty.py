@@ -92,10 +92,11 @@ def _difference(
     }
 
 
-def describe_groups(model: Any, groups: Mapping[Any, Any] | None) -> list[Record]:
+def describe_groups(rows: ReportRows, groups: Mapping[Any, Any] | None) -> list[Record]:
     """Domains of each group, and the mean of their prevalences."""
     if groups is None:
         return []
+    model = rows.model
     domains = model.domains_.tolist()
     missing = [name for name in domains if name not in groups]
     if missing:
@@ -107,7 +108,7 @@ def describe_groups(model: Any, groups: Mapping[Any, Any] | None) -> list[Record
     }
     return [
         {
-            "group": group,
+            "group": rows.group_name(group, own),
             "domains": own,
             "mean": model.prevalence_[own].mean(axis=0).tolist(),
         }

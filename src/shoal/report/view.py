@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["MOST_DOMAINS", "View", "percent", "points", "short"]
+__all__ = ["MOST_DOMAINS", "View", "fixed", "percent", "points", "short"]
 
 MOST_DOMAINS = 50
 MINUS = "\N{MINUS SIGN}"
@@ -30,6 +30,11 @@ def points(difference: float | None) -> str:
     rounded = round(100 * difference)
     sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
     return f"{sign}{abs(rounded)}"
+
+
+def fixed(value: float | None, digits: int) -> str:
+    """A number with a fixed number of digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
 
 
 def short(value: Any) -> str:
@@ -70,6 +75,10 @@ class View:
     def many_classes(self) -> bool:
         """More classes than colours."""
         return len(self.classes) > 8
+
+    def hue(self, index: int) -> str:
+        """CSS class that carries the colour of a class; none where all are grey."""
+        return "grey" if self.many_classes else f"k{index}"
 
     def domain(self, index: int) -> str:
         """Name of a domain."""

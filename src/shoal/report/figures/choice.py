@@ -47,7 +47,7 @@ def _panel(
     values: Sequence[float | None] = choice[key]
     if all(value is None for value in values):
         return Markup("")
-    reach = [errors * one for one in error] if error else [0.0] * len(values)
+    reach = [errors * (one or 0.0) for one in error] if error else [0.0] * len(values)
     ends = [v + s * r for v, r in zip(values, reach, strict=True)
             if v is not None for s in (-1, 1)]  # fmt: skip
     scale = _Scale(choice["candidates"], ends if floor is None else [*ends, floor])

@@ -29,10 +29,20 @@ class Map:
         Of the summary's ``maps``.
     keep : float, default=1.0
         Share of the points to draw.
+
+    Attributes
+    ----------
+    panels : list of int
+        Domains that have a panel of their own.
+    points : dict
+        Places of the points by domain and class; -1 stands for all domains without a
+        panel.
     """
 
     def __init__(self, view: View, record: dict[str, Any], keep: float = 1.0) -> None:
         self.view, self.record = view, record
+        large = sorted(view.shown, key=lambda d: (-view.domains[d]["rows"], d))
+        self.panels = sorted(large[:MOST_PANELS])
         self.key = f"map-{record['view']}"
         self.flat = record["height"] == 0
         tall = STRIP if self.flat else record["height"]
@@ -52,10 +62,11 @@ class Map:
         return sum(map(len, self.points.values()))
 
     def _by_domain_and_class(self) -> dict[tuple[int, int], list[tuple[float, float]]]:
-        record = self.record
+        record, own = self.record, set(self.panels)
         found = defaultdict(list)
         for place in range(0, len(record["x"]), self.step):
-            key = record["domain"][place], record["class"][place]
+            domain = record["domain"][place]
+            key = domain if domain in own else -1, record["class"][place]
             y = STRIP * (place * GOLDEN % 1) if self.flat else record["y"][place]
             found[key].append(self._place(record["x"][place], y))
         return dict(sorted(found.items()))
@@ -87,10 +98,7 @@ class Map:
 
     def by_domain(self) -> list[tuple[str, Markup]]:
         """Small panels: the points of one domain before all others in grey."""
-        shown = sorted(
-            self.view.shown, key=lambda d: (-self.view.domains[d]["rows"], d)
-        )[:MOST_PANELS]
-        return [(self.view.domain(d), self._panel(d)) for d in sorted(shown)]
+        return [(self.view.domain(d), self._panel(d)) for d in self.panels]
 
     def _panel(self, d: int) -> Markup:
         own = [y for domain, y in self.points if domain == d]
@@ -111,7 +119,10 @@ class Map:
 
     def _use(self, d: int, y: int) -> Markup:
         return element(
-            "use", href=f"#{self.key}-{d}-{y}", class_=f"k{y}", data_class=f"c{y}"
+            "use",
+            href=f"#{self.key}-{d}-{y}",
+            class_=self.view.hue(y),
+            data_class=f"c{y}",
         )
 
     def _labels(self) -> list[Markup]:

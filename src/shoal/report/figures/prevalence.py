@@ -5,7 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.report.figures.svg import element, picture, tip
-from shoal.report.view import View, percent
+from shoal.report.view import MOST_DOMAINS, View, percent
 
 __all__ = ["dot_panels", "group_panels", "legend", "patterns", "stacked_bars"]
 
@@ -14,6 +14,8 @@ TOP, BOTTOM = 8, 26
 VALUE = 54  # room for "100%" at the right
 LETTER = 7.0  # width of a letter of a domain's name
 LONGEST = 14
+# Height of a row, for up to so many domains.
+STEPS = ((6, 28.0), (15, 22.0), (30, 17.0), (MOST_DOMAINS, 15.0))
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Textures over the colours of classes: one per colour, the first is plain.
 TEXTURES = (
@@ -45,7 +47,7 @@ def _dot_panel(view: View, index: int) -> Markup:
         f"Share of {{c{index}}} in each domain",
         _spoken(view, index),
         [frame.axis(), *rows],
-        class_=f"k{index}",
+        class_=view.hue(index),
     )
 
 
@@ -57,7 +59,7 @@ class _Frame:
         widest = max(map(len, self.names), default=0)
         self.left = 16 + LETTER * widest
         self.right = WIDTH - VALUE
-        self.step = 28.0 if len(names) <= 6 else 22.0 if len(names) <= 15 else 17.0
+        self.step = next(step for most, step in STEPS if len(names) <= most)
         self.height = TOP + self.step * len(names) + BOTTOM
 
     def x(self, share: float) -> float:
@@ -170,9 +172,16 @@ def _bar(view: View, d: int) -> Markup:
             label = element("text", name, " ", percent(share), x=7, y=18)
             layers.append(label)
         parts.append(
-            element("svg", tip(view, view.reading(d, index)), *layers, **place,
-                    height=26, class_=f"segment k{index}", data_class=f"c{index}")
-        )  # fmt: skip
+            element(
+                "svg",
+                tip(view, view.reading(d, index)),
+                *layers,
+                **place,
+                height=26,
+                class_=f"segment {view.hue(index)}",
+                data_class=f"c{index}",
+            )
+        )
         start += share
     said = ", ".join(f"{percent(s)} {{c{i}}}" for i, s in enumerate(shares))
     spoken = f"{view.domain(d)}: {said}"
@@ -200,7 +209,7 @@ def legend(view: View) -> Markup:
             "span",
             swatch(view, index),
             view.name_html(group["id"]),
-            class_=f"key k{index}",
+            class_=f"key {view.hue(index)}",
             data_class=group["id"],
             tabindex=0,
         )
@@ -216,7 +225,7 @@ def swatch(view: View, index: int) -> Markup:
             element("rect", width=14, height=14, rx=3, fill=f"url(#texture{index})")
         )
     return element("svg", *layers, width=14, height=14, aria_hidden="true",
-                   class_=f"swatch k{index}")  # fmt: skip
+                   class_=f"swatch {view.hue(index)}")  # fmt: skip
 
 
 # ---- groups of domains -------------------------------------------------------------
@@ -265,5 +274,5 @@ def _group_panel(view: View, groups: list[dict[str, Any]], index: int) -> Markup
         f"Share of {{c{index}}} in groups of domains",
         f"{said}.",
         [frame.axis(), *rows],
-        class_=f"k{index}",
+        class_=view.hue(index),
     )

@@ -1,0 +1,63 @@
+"""Estimators in notebooks: scikit-learn's picture first, then the prevalences."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+
+from shoal import DomainMixture
+from shoal.report.repr import prevalence_html
+
+
+def test_a_fitted_estimator_shows_its_prevalences(penguins, parse):
+    ours = prevalence_html(penguins.model)
+    shown = penguins.model._repr_html_()
+    assert shown.endswith(ours)
+    assert "n_classes" in shown.removesuffix(ours)  # scikit-learn's table of parameters
+    table = parse(ours).one("table", class_="shoal-repr")
+    heads = [cell.text for cell in table.one("thead").all("th")]
+    assert heads == ["domain", "Adelie", "Gentoo", "Chinstrap"]
+    rows = table.one("tbody").all("tr")
+    assert [row.one("th").text for row in rows] == ["Biscoe", "Dream", "Torgersen"]
+    shown = [[float(cell.text.rstrip("%")) for cell in row.all("td")] for row in rows]
+    expected = 100 * penguins.model.prevalence_
+    np.testing.assert_allclose(shown, expected, atol=0.5001)
+
+
+def test_an_unfitted_one_shows_only_its_parameters(penguins):
+    shown = clone(penguins.model)._repr_html_()
+    assert "shoal-repr" not in shown
+    assert "DomainMixture" in shown
+
+
+def test_both_ways_of_asking_agree(penguins):
+    bundle = penguins.model._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(penguins.model)
+    assert prevalence_html(penguins.model) in bundle["text/html"]
+
+
+def test_plain_text_can_be_asked_for(penguins):
+    with config_context(display="text"):
+        assert not hasattr(penguins.model, "_repr_html_")
+        assert list(penguins.model._repr_mimebundle_()) == ["text/plain"]
+
+
+def test_names_are_escaped_and_many_domains_counted():
+    class Fitted:
+        prevalence_ = np.full((40, 2), 0.5)
+        domains_ = np.array([f"<d{index}>" for index in range(40)])
+        class_names_ = ("<b>", "c1")
+
+    shown = prevalence_html(Fitted())
+    assert "<b>" not in shown
+    assert "&lt;d0&gt;" in shown
+    assert shown.count("<tr>") == 13
+    assert "28 more domains" in shown
+
+
+@pytest.mark.parametrize("name", ["_repr_html_", "_repr_mimebundle_"])
+def test_parameters_are_not_changed_by_looking(name):
+    model = DomainMixture(3)
+    before = model.get_params()
+    getattr(model, name)()
+    assert model.get_params() == before

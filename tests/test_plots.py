@@ -1,0 +1,180 @@
+"""Plots: what is drawn is what was computed, on the axes that were given."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from shoal import DomainMixture, choose_n_classes, plots
+from shoal.datasets import load_penguins
+from shoal.report.profile import contrast_features
+from shoal.report.projection import domain_plane
+
+mpl.use("agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_penguins()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    model = DomainMixture(3, search=False, random_state=0).fit(data.X, data.domains)
+    return model.set_names(["Adelie", "Gentoo", "Chinstrap"])
+
+
+@pytest.fixture(scope="module")
+def intervals(model, data):
+    return model.bootstrap(data.X, data.domains, n_resamples=20, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def diagnosis(model, data):
+    return model.diagnose(data.X, data.domains, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def choice(data):
+    return choose_n_classes(
+        data.X, data.domains, [2, 3, 4], n_resamples=0, random_state=0
+    )
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def labels(ticks):
+    return [text.get_text() for text in ticks]
+
+
+def test_prevalence_dots_are_the_estimates(model):
+    ax = plots.plot_prevalence(model)
+    assert [line.get_label() for line in ax.lines] == ["Adelie", "Gentoo", "Chinstrap"]
+    for index, line in enumerate(ax.lines):
+        assert_allclose(line.get_xdata(), 100 * model.prevalence_[:, index])
+        assert_allclose(np.round(line.get_ydata()), [0, 1, 2])
+    assert labels(ax.get_yticklabels()) == ["Biscoe", "Dream", "Torgersen"]
+    assert len({line.get_marker() for line in ax.lines}) == 3
+    assert not ax.collections
+
+
+def test_prevalence_lines_are_the_intervals(intervals):
+    ax = plots.plot_prevalence(intervals)
+    for index in range(3):
+        wide, half = ax.collections[2 * index : 2 * index + 2]
+        ends = np.array([path[:, 0] for path in wide.get_segments()])
+        assert_allclose(ends[:, 0], 100 * intervals.low[:, index])
+        assert_allclose(ends[:, 1], 100 * intervals.high[:, index])
+        ends = np.array([path[:, 0] for path in half.get_segments()])
+        quarters = np.quantile(intervals.draws[:, :, index], [0.25, 0.75], axis=0)
+        quarters = np.clip(quarters, intervals.low[:, index], intervals.high[:, index])
+        assert_allclose(ends.T, 100 * quarters)
+
+
+def test_simplex_points_are_in_the_plane_of_the_corners(model, data):
+    ax = plots.plot_simplex(model, data.X, data.domains)
+    *groups, corners = ax.collections
+    T = model.domain_given_class_
+    plane = domain_plane(model._class_given_x(data.X) @ T, T)
+    classes = model.predict(data.X, data.domains)
+    for index, group in enumerate(groups):
+        assert_allclose(group.get_offsets(), plane.points[classes == index])
+        assert group.get_label() == model.class_names_[index]
+    assert_allclose(corners.get_offsets(), plane.corners)
+    assert [text.get_text() for text in ax.texts] == model.class_names_
+
+
+def test_simplex_draws_no_more_points_than_asked(model, data):
+    *groups, _ = plots.plot_simplex(model, data.X, max_points=50).collections
+    assert sum(len(group.get_offsets()) for group in groups) == 50
+
+
+def test_profile_bars_are_the_differences(model, data):
+    ax = plots.plot_class_profile(
+        model, data.X, data.domains, "Gentoo", feature_names=data.feature_names
+    )
+    proba = model.predict_proba(data.X, data.domains)
+    difference = contrast_features(data.X, proba).difference[1]
+    order = np.argsort(-np.abs(difference))
+    assert_allclose([bar.get_width() for bar in ax.patches], difference[order])
+    assert labels(ax.get_yticklabels()) == [data.feature_names[j] for j in order]
+    assert ax.get_title(loc="left") == "Gentoo"
+    few = plots.plot_class_profile(model, data.X, data.domains, 1, n_features=2)
+    assert len(few.patches) == 2
+
+
+def test_curve_of_numbers_of_classes(choice):
+    ax = plots.plot_n_classes(choice)
+    assert_allclose(ax.lines[0].get_xdata(), choice.candidates)
+    assert_allclose(ax.lines[0].get_ydata(), choice.held_out)
+    points = ax.collections[-1]
+    assert_allclose(points.get_offsets()[:, 1], choice.held_out)
+    largest = choice.candidates[points.get_sizes().argmax()]
+    assert largest == choice.n_classes
+    hollow = np.array(
+        [tuple(face[:3]) == (1, 1, 1) for face in points.get_facecolors()]
+    )
+    assert (hollow == ~choice.identifiable).all()
+    assert ax.texts[0].get_text() == "chosen"
+
+
+def test_no_clear_number_has_no_mark(choice):
+    from dataclasses import replace
+
+    ax = plots.plot_n_classes(replace(choice, n_classes=None))
+    assert "chosen" not in [text.get_text() for text in ax.texts]
+
+
+def test_findings_are_marked_by_place_and_shape(diagnosis):
+    ax = plots.plot_diagnosis(diagnosis)
+    columns = ["ok", "caution", "fail"]
+    for place, (line, finding) in enumerate(
+        zip(ax.lines, diagnosis.findings, strict=True)
+    ):
+        assert line.get_xdata()[0] == columns.index(finding.status)
+        assert line.get_ydata()[0] == place
+        assert line.get_marker() == plots.STATUS[finding.status][0]
+    assert ax.get_title(loc="left") == f"verdict: {diagnosis.verdict}"
+    assert labels(ax.get_xticklabels())[0] == "no sign"
+
+
+def test_shifts_are_written_into_their_cells(diagnosis):
+    ax = plots.plot_diagnosis(diagnosis, kind="alike")
+    shift = np.asarray(diagnosis.numbers["class_domain_shift"]).T
+    assert_allclose(np.ma.filled(ax.images[0].get_array(), np.nan), shift)
+    written = [text.get_text() for text in ax.texts]
+    assert written == ["–" if np.isnan(v) else f"{v:.1f}" for v in shift.ravel()]
+    with pytest.raises(ValueError, match="kind must be 'checks' or 'alike'"):
+        plots.plot_diagnosis(diagnosis, kind="pie")
+
+
+def test_given_axes_are_used_and_returned(model, data, intervals, diagnosis, choice):
+    draw = [
+        lambda ax: plots.plot_prevalence(intervals, ax=ax),
+        lambda ax: plots.plot_simplex(model, data.X, ax=ax),
+        lambda ax: plots.plot_class_profile(model, data.X, data.domains, 0, ax=ax),
+        lambda ax: plots.plot_n_classes(choice, ax=ax),
+        lambda ax: plots.plot_diagnosis(diagnosis, ax=ax),
+        lambda ax: plots.plot_diagnosis(diagnosis, kind="alike", ax=ax),
+    ]
+    _, axes = plt.subplots(2, 3)
+    for one, ax in zip(draw, axes.flat, strict=True):
+        assert one(ax) is ax
+    assert plt.get_fignums() == [1]  # nothing new was opened
+    axes.flat[0].figure.canvas.draw()
+
+
+def test_importing_plots_does_not_import_matplotlib():
+    code = "import sys, shoal.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
