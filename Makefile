@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types check slow docs pages clean
+.PHONY: demo test lint types check slow browser docs pages clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
@@ -25,11 +25,15 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-check: $(VENV)/.test
+check: $(VENV)/.test browser
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
 slow: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m slow
+
+# Chromium for the tests of the report, from the system's packages when there is none.
+browser:
+	scripts/install_chromium.sh
 
 # The documentation site, in build/docs; a warning is an error.
 docs: $(VENV)/.test
