@@ -67,7 +67,7 @@ def fit(
     checkpoint_every: int | None = None,
     resume: bool = True,
     autocast: torch.dtype | None = None,
-    compile: bool | str = False,
+    compile: bool | str | Mapping[str, Any] = False,
     on_epoch: Callable[[Record], Mapping[str, Any] | None] | None = None,
     prefetch: Callable[[Tensor, Tensor], None] | None = None,
     progress: bool = True,
@@ -105,8 +105,8 @@ def fit(
         Go on from ``checkpoint`` when it exists. It must be of the same run.
     autocast : torch.dtype or None, default=None
         Precision of the step; None: bf16 on CUDA, float32 on the CPU.
-    compile : bool or str, default=False
-        Compile the step; a string is torch.compile's mode.
+    compile : bool, str or mapping, default=False
+        Compile the step; a string is torch.compile's mode, a mapping its arguments.
     on_epoch : callable or None, default=None
         Called with the record of each epoch; what it returns is added to the record.
     prefetch : callable or None, default=None
@@ -211,13 +211,15 @@ class _Run:
         return len(self.history)
 
     def set_step(
-        self, step: Step, autocast: torch.dtype | None, compile: bool | str
+        self,
+        step: Step,
+        autocast: torch.dtype | None,
+        compile: bool | str | Mapping[str, Any],
     ) -> None:
         """Prepare the step: compiled when asked, gradients shared among processes."""
         if compile:
-            mode = compile if isinstance(compile, str) else None
-            step = torch.compile(step, mode=mode, dynamic=False)
-        self.compiled = bool(compile)
+            step = torch.compile(step, dynamic=False, **_compile_arguments(compile))
+        self.replays_graphs = bool(compile) and self.device.type == "cuda"
         self.autocast = autocast_to(self.device, autocast)
         forward: nn.Module = _StepModule(step, self.modules)
         if world_size() > 1:
@@ -312,7 +314,7 @@ class _Run:
         stream = self.plan.stream(self.steps_done, rank())
         torch.manual_seed(stream)  # dropout and the like
         self.generator.manual_seed(stream)
-        if self.compiled:
+        if self.replays_graphs:
             torch.compiler.cudagraph_mark_step_begin()
         try:
             with self.autocast:
@@ -354,6 +356,12 @@ class _StepModule(nn.Module):
 
     def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
         return self.step(indices, generator)
+
+
+def _compile_arguments(compile: bool | str | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(compile, Mapping):
+        return dict(compile)
+    return {"mode": compile} if isinstance(compile, str) else {}
 
 
 @contextmanager

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+import torch
+import vision_workers as workers
+
+from shoal.vision.augment import Identity, simclr_view
+from shoal.vision.contrast import nt_xent
+from shoal.vision.data import ImageSet, normalize
+from shoal.vision.knn import knn_monitor
+from shoal.vision.moco import moco_pretext
+from shoal.vision.nets import load_backbone
+from shoal.vision.simclr import simclr, simclr_pretext
+
+
+def coloured_images(n=60, seed=0):
+    """Noise around one of three colours; which one is the label."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    colours = np.array([[200, 60, 60], [60, 200, 60], [60, 60, 200]])
+    noise = rng.normal(0, 40, (n, 8, 8, 3))
+    pixels = colours[labels][:, None, None] + noise
+    return pixels.clip(0, 255).astype(np.uint8), labels
+
+
+def test_the_step_is_the_loss_of_two_views():
+    images = ImageSet(workers.make_images(), "cpu")
+    view, net = simclr_view(8), workers.Tiny(norm=False)
+    task = simclr_pretext(images, net=net, view=view, temperature=0.3, device="cpu")
+    rows = torch.tensor([3, 1, 4, 15])
+    got = task.step(rows, torch.Generator().manual_seed(7))
+    draws = view.draw(8, images.device, torch.Generator().manual_seed(7))
+    first, second = (
+        task.head(net.features(normalize(view.apply(images.batch(rows), half))))
+        for half in draws.chunk(2)
+    )
+    torch.testing.assert_close(got, nt_xent(first, second, 0.3))
+
+
+def test_the_loss_falls():
+    torch.manual_seed(0)
+    images, _ = coloured_images()
+    result = simclr(
+        images,
+        net=workers.Tiny(),
+        epochs=6,
+        batch_size=20,
+        device="cpu",
+        progress=False,
+    )
+    assert len(result.history) == 6
+    assert result.history["loss"][-1] < result.history["loss"][0]
+    assert not result.net.training
+
+
+def test_labels_are_looked_at_and_change_nothing(seed):
+    images, labels = coloured_images(seed=seed)
+    shuffled = np.random.default_rng(seed).permutation(labels)
+    weights, curves = [], []
+    for seen in (labels, shuffled, None):
+        torch.manual_seed(seed)
+        monitor = None
+        if seen is not None:
+            monitor = knn_monitor(images, seen, images, labels, k=5, device="cpu")
+        result = simclr(
+            images,
+            net=workers.Tiny(),
+            epochs=3,
+            batch_size=20,
+            seed=seed,
+            device="cpu",
+            monitor=monitor,
+            monitor_every=2,
+            progress=False,
+        )
+        weights.append(result.net.state_dict())
+        curves.append(result.history["knn_accuracy"])
+    for name, weight in weights[0].items():
+        assert torch.equal(weight, weights[1][name])
+        assert torch.equal(weight, weights[2][name])
+    # Looked at in epoch 2 and, as the last one, in epoch 3.
+    assert [x is None for x in curves[0]] == [True, False, False]
+    assert curves[0][-1] > curves[1][-1]
+
+
+def test_default_network_by_size_and_seed():
+    small = simclr_pretext(np.zeros((4, 8, 8, 3), np.uint8), device="cpu", seed=3)
+    again = simclr_pretext(np.zeros((4, 8, 8, 3), np.uint8), device="cpu", seed=3)
+    large = simclr_pretext(np.zeros((4, 128, 128), np.uint8), device="cpu")
+    assert (small.net.stem, large.net.stem) == ("cifar", "imagenet")
+    assert torch.equal(small.net.conv1.weight, again.net.conv1.weight)
+    assert torch.equal(small.head[0].weight, again.head[0].weight)
+
+
+def test_images_on_the_host_train_the_same(tmp_path):
+    np.save(tmp_path / "images.npy", workers.make_images())
+    losses = []
+    for images in (
+        ImageSet(workers.make_images(), "cpu"),
+        ImageSet(np.load(tmp_path / "images.npy", mmap_mode="r"), "cpu"),
+    ):
+        torch.manual_seed(0)
+        result = simclr(
+            images,
+            net=workers.Tiny(),
+            epochs=2,
+            batch_size=8,
+            device="cpu",
+            progress=False,
+        )
+        losses.append(result.history["loss"])
+    assert losses[0] == losses[1]
+
+
+def test_what_was_trained_is_saved(tmp_path):
+    images = np.zeros((4, 8, 8, 3), np.uint8)
+    result = simclr(
+        images, epochs=1, view=Identity(), lr=0.0, device="cpu", progress=False
+    )
+    path = result.save(tmp_path / "net.safetensors", data="zeros")
+    back = load_backbone(path).state_dict()
+    assert all(torch.equal(w, back[n]) for n, w in result.net.state_dict().items())
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        facts = file.metadata()
+    assert facts["method"] == "SimCLR"
+    assert facts["epochs"] == "1"
+    assert facts["data"] == "zeros"
+
+
+@pytest.mark.parametrize("method", [simclr_pretext, moco_pretext])
+def test_a_step_is_one_graph_but_for_the_gather_and_the_draws(method):
+    task = method(workers.make_images(), net=workers.Tiny(), device="cpu")
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    rows = torch.arange(8)
+    loss = torch.compile(task.step, backend=backend)(rows, torch.Generator())
+    assert loss.isfinite()
+    with_convolutions = [g for g in graphs if "conv2d" in g.code]
+    assert len(with_convolutions) == 1
