@@ -1,4 +1,4 @@
-"""Makes workers.py importable, so that tests train here what workers train alone."""
+"""A tiny network and small images in four domains, for the tests that train.
 
 Also makes workers.py importable, so that tests train in this process what workers train
 in theirs.
