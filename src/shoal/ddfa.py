@@ -300,9 +300,11 @@ class DDFA(LatentShiftEstimator):
             self.domain_weight, self.domains_, mass
         )
         self._check_settings(X.shape[0])
-        # A model that was fitted elsewhere knows its columns by their place.
+        # A model that was fitted elsewhere, or that reads rows as images, knows its
+        # columns by their place.
         model = getattr(self.discriminator, "estimator", self.discriminator)
         everything = is_given(model) or is_given(self.discriminator)
+        everything |= getattr(model, "needs_all_columns", False)
         self.varying_ = (
             np.ones(X.shape[1], dtype=bool) if everything else varying_columns(X)
         )

@@ -26,7 +26,7 @@ from shoal.vision.devices import pick_device, place_module
 from shoal.vision.encode import encode
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import weighted_mean
-from shoal.vision.nets import resnet
+from shoal.vision.nets import Backbone, resnet
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
@@ -268,7 +268,7 @@ class ImageDiscriminator(DomainClassifier):
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             if self.backbone is None:
-                backbone: nn.Module = resnet(
+                backbone: Backbone = resnet(
                     self.depth, stem=self.stem, dropout=self.dropout
                 )
             else:
@@ -309,14 +309,13 @@ class ImageDiscriminator(DomainClassifier):
 class _Classifier(nn.Module):
     """A backbone and a linear layer."""
 
-    def __init__(self, backbone: nn.Module, n_outputs: int) -> None:
+    def __init__(self, backbone: Backbone, n_outputs: int) -> None:
         super().__init__()
         self.backbone = backbone
-        self.head = nn.Linear(int(backbone.n_features), n_outputs)  # type: ignore[arg-type]
+        self.head = nn.Linear(backbone.n_features, n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        features = self.backbone.features(x)  # type: ignore[operator]
-        return self.head(features)
+        return self.head(self.backbone.features(x))
 
 
 class _Trained(NamedTuple):

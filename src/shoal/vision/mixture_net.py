@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shoal.vision.head import Linear
+from shoal.vision.nets import Backbone
 
 __all__ = ["MixtureNet"]
 
@@ -35,7 +36,7 @@ class MixtureNet(nn.Module):
 
     def __init__(
         self,
-        backbone: nn.Module,
+        backbone: Backbone,
         linear: Linear,
         domain_given_class: Array,
         *,
@@ -58,7 +59,7 @@ class MixtureNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of q(y|x) for normalized images (n, 3, h, w)."""
-        features = self.backbone.features(x)  # type: ignore[operator]
+        features = self.backbone.features(x)
         # bf16 has three digits: too few for the logits of many classes
         with torch.autocast(x.device.type, enabled=False):
             unit = functional.normalize(features.float(), dim=1)

@@ -1,6 +1,6 @@
 """Images as rows of an estimator: the one door through which they enter."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from torch import nn
@@ -8,7 +8,7 @@ from torch import nn
 from shoal.exceptions import DomainMissingError
 from shoal.validation import check_domains
 from shoal.vision.data import check_images
-from shoal.vision.nets import load_backbone
+from shoal.vision.nets import Backbone, load_backbone
 
 __all__ = [
     "as_images",
@@ -97,14 +97,14 @@ def check_images_domains(
     return images, codes, names
 
 
-def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> nn.Module:
+def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> Backbone:
     """A network with ``features`` and ``n_features``, given or read from a file.
 
     A given network is not copied.
     """
     if isinstance(backbone, nn.Module):
         if hasattr(backbone, "features") and hasattr(backbone, "n_features"):
-            return backbone
+            return cast(Backbone, backbone)
     elif backbone is not None:
         return load_backbone(backbone, depth=depth, stem=stem)
     raise TypeError(

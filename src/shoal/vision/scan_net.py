@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from shoal.vision.nets import Backbone
+
 __all__ = ["Heads", "ScanNet"]
 
 
@@ -32,11 +34,11 @@ class Heads(nn.Module):
 class ScanNet(nn.Module):
     """A backbone and its heads."""
 
-    def __init__(self, backbone: nn.Module, n_heads: int, n_classes: int) -> None:
+    def __init__(self, backbone: Backbone, n_heads: int, n_classes: int) -> None:
         super().__init__()
         self.backbone = backbone
-        self.heads = Heads(int(backbone.n_features), n_heads, n_classes)  # type: ignore[arg-type]
+        self.heads = Heads(backbone.n_features, n_heads, n_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of all heads for normalized images."""
-        return self.heads(self.backbone.features(x))  # type: ignore[operator]
+        return self.heads(self.backbone.features(x))
