@@ -116,7 +116,9 @@ def _write_parquet(path: Path, batches: Iterable[pd.DataFrame]) -> int:
             schema = None if writer is None else writer.schema
             table = pyarrow.Table.from_pandas(frame, schema, preserve_index=False)
             if writer is None:
-                writer = parquet.ParquetWriter(path, table.schema)
+                # Numbers hardly repeat: only words are worth a dictionary.
+                text = [name for name in frame if frame[name].dtype.kind == "O"]
+                writer = parquet.ParquetWriter(path, table.schema, use_dictionary=text)
             writer.write_table(table)
             n_rows += len(frame)
     finally:
@@ -158,6 +160,8 @@ def _plain(values: Any, n_rows: int = 0) -> Any:
         return np.full(n_rows, None, dtype=object)
     values = np.asarray(values)
     if values.dtype.kind in "biuf":
+        return values
+    if pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty"):
         return values
     return np.array([None if one is None else str(one) for one in values], dtype=object)
 

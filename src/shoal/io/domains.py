@@ -59,7 +59,7 @@ class DomainRule:
             text, empty = _bin_names(self.edges)[places], np.isnan(values) | wrong
         else:
             text = words(series, missing)
-            empty = np.array([cell is None for cell in text], dtype=bool)
+            empty = np.asarray(pd.isna(text))
         if self.merged:
             merge = dict.fromkeys(self.merged, self.into)
             text = np.array([merge.get(cell, cell) for cell in text], dtype=object)

@@ -174,7 +174,7 @@ class Schema:
                 raise _not_a_number(feature.name, series, wrong)
             return values[:, None]
         text = words(series, self.missing)
-        empty = np.array([cell is None for cell in text], dtype=bool)
+        empty = np.asarray(pd.isna(text))
         if feature.fill is not None:
             text = np.where(empty, feature.fill, text)
         levels = pd.Index(list(feature.levels), dtype=object)
