@@ -8,9 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import DomainMissingError
 from shoal.probability import mean_log_likelihood
-from shoal.stages.discriminate.crossfit import (
-    check_domain_table,
-)
+from shoal.stages.discriminate.crossfit import check_domain_table
 from shoal.validation import (
     check_sample_weight,
     check_X,
@@ -60,10 +58,12 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):
         X, codes, classes = check_X_domains(
             self, X, domains, accept_sparse=accept_sparse
         )
-        if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
+        fractions = classes.dtype.kind == "f" and (classes != np.rint(classes)).any()
+        if fractions and 2 * len(classes) > len(codes):
             raise ValueError(
                 "Unknown label type: continuous. domains must name places, not "
-                f"measure them; got {classes[0]!r}: pass strings or whole numbers"
+                f"measure them; got {len(classes)} different numbers in {len(codes)} "
+                "rows: pass strings or whole numbers"
             )
         self.classes_ = classes
         return X, codes
