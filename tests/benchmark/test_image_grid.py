@@ -1,0 +1,90 @@
+"""A grid on images, end to end on the CPU: run, killed, resumed, tabulated."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from shoal.benchmark.markdown import markdown  # noqa: E402
+from shoal.benchmark.run import run_missing  # noqa: E402
+from shoal.benchmark.spec import Spec  # noqa: E402
+from shoal.benchmark.store import Store  # noqa: E402
+from shoal.benchmark.tables import summarize  # noqa: E402
+from shoal.vision.nets import resnet, save_backbone  # noqa: E402
+
+PER_CLASS = 16
+SETTINGS = {
+    "ours_end_to_end": {"epochs": 0, "n_components": 8},
+    "scan": {"epochs": 0, "head_epochs": 1},
+}
+SPECS = [
+    Spec("pairs2", 3, 3, wave, method, settings=SETTINGS[method])
+    for wave, method in ((0, "ours_end_to_end"), (1, "ours_end_to_end"), (0, "scan"))
+]
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+    """CIFAR-100's binary layout, made small, and a network that nobody trained."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    # every fine class once, and the first two of superclasses 8 and 18 more often
+    often = np.isin(np.arange(100), [40, 41, 90, 91])
+    fine = np.repeat(np.arange(100), np.where(often, PER_CLASS, 1))
+    pixels = rng.integers(0, 100, size=(len(fine), 3072))
+    pixels[fine % 2 == 1, :1024] += 150  # the second of each pair is red
+    records = np.column_stack([fine // 5, fine, pixels]).astype(np.uint8)
+    (folder / "cifar-100-binary").mkdir()
+    for split in ("train", "test"):
+        (folder / "cifar-100-binary" / f"{split}.bin").write_bytes(records.tobytes())
+    for kind, count in (("coarse", 20), ("fine", 100)):
+        names = "".join(f"{kind}{number}\n" for number in range(count))
+        (folder / "cifar-100-binary" / f"{kind}_label_names.txt").write_text(names)
+    (folder / "weights").mkdir()
+    torch.manual_seed(0)
+    name = "simclr_resnet18_cifar100.safetensors"
+    save_backbone(resnet(18), folder / "weights" / name)
+    return folder
+
+
+RUNNER = """
+import json, sys
+from shoal.benchmark.run import run_missing
+from shoal.benchmark.spec import Spec
+from shoal.benchmark.store import Store
+specs = [Spec.from_dict(content) for content in json.loads(sys.argv[1])]
+run_missing(specs, Store(sys.argv[2]), data_dir=sys.argv[3])
+"""
+
+
+def test_grid_kill_resume_table(data_dir, tmp_path):
+    store = Store(tmp_path / "store")
+    described = json.dumps([spec.to_dict() for spec in SPECS])
+    arguments = [sys.executable, "-c", RUNNER, described, store.folder, data_dir]
+    victim = subprocess.Popen(arguments)
+    while not store.records() and victim.poll() is None:
+        time.sleep(0.05)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait(timeout=10)
+    before = set(store.records())
+    assert before
+
+    tally = run_missing(SPECS, store, data_dir=data_dir, where="processes", workers=1)
+    assert set(tally.known) == before
+    assert store.failures() == {}
+    assert set(store.records()) == {spec.name for spec in SPECS}
+    for record in store.records().values():
+        assert 0.5 <= record["metrics"]["accuracy"] <= 1
+        assert np.shape(record["prevalence"]) == (3, 2)
+        assert "torch" in record["versions"]
+
+    text = markdown(summarize(SPECS, store.records()), "pairs")
+    assert "not run" not in text
+    assert "| SCAN, epochs=0, head_epochs=1 | " in text
