@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from shoal.benchmark import image_methods  # noqa: E402
+from shoal.benchmark.image_problems import with_pool  # noqa: E402
 from shoal.benchmark.methods import find_method  # noqa: E402
 from shoal.benchmark.problems import Source  # noqa: E402
 from shoal.benchmark.run import score  # noqa: E402
@@ -53,7 +54,7 @@ def problem(tmp_path_factory):
     images[labels == 1, ::2] += 120
     spec = Spec("gauss2", 3, 3, wave=0, method="scan")
     source = Source(images.astype(np.uint8), labels, 240)
-    return image_methods.with_pool(spec, source, folder)
+    return with_pool(spec, source, folder)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -142,23 +142,30 @@ def test_falls_back_to_the_frozen_solution_exactly(
         torch.testing.assert_close(model.backbone_.state_dict()[name], weight)
 
 
-def test_fine_tuning_finds_what_frozen_features_hide(tiny_net, make_images):
+def test_fine_tuning_finds_what_frozen_features_hide(tiny_net, make_images, seed):
     """Where filters are nearly alike, features blur; then the network has to move."""
-    images = make_images(800, noise=60.0)
+    images = make_images(1500, noise=80.0)
     blurred = copy.deepcopy(tiny_net)
     with torch.no_grad():
         filters = blurred.body[3].weight
-        filters.copy_(filters.mean(dim=0, keepdim=True) + 0.1 * filters)
+        filters.copy_(filters.mean(dim=0, keepdim=True) + 0.3 * filters)
+    before = mixture(blurred, fine_tuning=None, valid_share=0.25, random_state=seed)
+    before.fit(images.X, images.domains)
     tuning = FineTuning(
-        epochs=8, batch_size=64, backbone_rate=1e-3, self_label=0.0, view="none"
+        epochs=6,
+        batch_size=64,
+        backbone_rate=2e-3,
+        self_label=0.0,
+        view="none",
+        average=0.9,
     )
-    model = mixture(blurred, fine_tuning=tuning).fit(images.X, images.domains)
-    before = mixture(blurred, fine_tuning=None).fit(images.X, images.domains)
+    model = before.tune(images.X, images.domains, tuning)
     assert model.fine_tuned_
     gain, error = model.gain_
-    assert gain > error > 0
+    assert gain > 2 * error > 0
     old, new = (matched_accuracy(images.labels, m.labels_) for m in (before, model))
-    assert new > old + 0.03
+    assert old < 0.95
+    assert new > 0.98
     assert model.held_out_["fine-tuned 0.0"] == max(model.held_out_.values())
     curve = [record["held_out"] for record in model.history_]
     assert max(curve) == pytest.approx(model.held_out_["fine-tuned 0.0"])
@@ -220,6 +227,22 @@ def test_frozen_statistics_stay_and_trained_ones_move(
     net(normalize(ImageSet(images.X, "cpu").batch(torch.arange(64))))
     before, after = (n.body[1].running_mean for n in (tiny_net, net.backbone))
     assert torch.equal(before, after) == frozen_statistics
+
+
+def test_tuning_later_is_the_same_as_fitting_at_once(tiny_net, images, frozen):
+    settings = [QUICK, FineTuning(epochs=2, batch_size=64, consistency=1.0)]
+    kept = copy.deepcopy(frozen.predict_proba(images.X, images.domains))
+    later = copy.copy(frozen).set_params(doubt=-np.inf)
+    later = later.tune(images.X, images.domains, settings)
+    at_once = mixture(tiny_net, fine_tuning=settings, doubt=-np.inf)
+    same_predictions(later, at_once.fit(images.X, images.domains), images)
+    assert later.fine_tuned_
+    assert not frozen.fine_tuned_
+    assert_array_equal(frozen.predict_proba(images.X, images.domains), kept)
+    with pytest.raises(ValueError, match="begins at a frozen fit"):
+        later.tune(images.X, images.domains, settings)
+    with pytest.raises(ValueError, match="rows of fit"):
+        frozen.tune(images.X[:9], images.domains[:9], settings)
 
 
 def test_a_label_planted_in_the_data_changes_nothing(tiny_net, images):

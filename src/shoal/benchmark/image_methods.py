@@ -1,12 +1,10 @@
 """Methods of the benchmark that fit on pixels; needs the extra ``[vision]``.
 
-Importing this module registers them, and the images of CIFAR-10, CIFAR-20 and the pairs
-of CIFAR-100 as a view. Weights are read from ``weights`` in the folder of the data;
-networks that SCAN has trained are kept in ``scan`` beside it.
+Importing this module registers them. Weights are read from ``weights`` in the folder of
+the data; networks that SCAN has trained are kept in ``scan`` beside it.
 """
 
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.benchmark import paper
+from shoal.benchmark.image_problems import ImageProblem, find_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
-from shoal.benchmark.problems import (
-    DATASETS,
-    Problem,
-    Source,
-    pair_labels,
-    register_view,
-    shifted,
-)
-from shoal.benchmark.spec import Spec
-from shoal.datasets._io import find_file
-from shoal.datasets.images_cifar import load_cifar10, load_cifar20, load_cifar100
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
@@ -35,69 +23,16 @@ from shoal.vision.mixture import ImageMixture
 from shoal.vision.scan import SCAN
 from shoal.vision.scan_files import read_scan, write_scan
 
-__all__ = ["ImageProblem", "image_problem"]
+__all__ = ["trained_scan"]
 
 Array = NDArray[Any]
 
 TUNED = FineTuning()
-STEMS = {"cifar20": "cifar100", "pairs2": "cifar100", "pairs28": "cifar100"}
 STAGES = ("published", "best")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
 PUBLISHED_DROPOUT = 0.5
 RANDOM_CLUSTERS = 3
-
-
-@dataclass(frozen=True)
-class ImageProblem(Problem):
-    """A problem on pixels, with what lies beside it.
-
-    Attributes
-    ----------
-    dataset : str
-    pool : ndarray of shape (n, h, w, 3)
-        All training images, whether or not the problem uses them: what pretraining
-        and SCAN have seen.
-    folder : path or None
-        Of the data.
-    """
-
-    dataset: str
-    pool: Any
-    folder: Path | None
-
-
-def image_problem(spec: Spec, data_dir: Path | None) -> ImageProblem:
-    """The pixels of a data set, shifted like its features."""
-    images, fine, coarse, n_train = _load_images(spec.dataset, data_dir)
-    labels = coarse
-    if spec.dataset.startswith("pairs"):
-        labels = pair_labels(fine, coarse, DATASETS[spec.dataset].n_classes)
-    return with_pool(spec, Source(images, labels, n_train), data_dir)
-
-
-def with_pool(spec: Spec, source: Source, folder: Path | None) -> ImageProblem:
-    """The problem of a source of images."""
-    problem = shifted(spec, source)
-    known = {field.name: getattr(problem, field.name) for field in fields(problem)}
-    pool = source.X[: source.n_train]
-    return ImageProblem(**known, dataset=spec.dataset, pool=pool, folder=folder)
-
-
-@lru_cache(maxsize=2)
-def _load_images(
-    dataset: str, data_dir: Path | None
-) -> tuple[Array, Array, Array, int]:
-    load = load_cifar10 if dataset == "cifar10" else load_cifar20
-    data = load(data_dir, split="all")
-    fine = data.labels
-    if dataset.startswith("pairs"):
-        fine = load_cifar100(data_dir, split="all").labels
-    return data.X, fine, data.labels, int(np.sum(data.split == "train"))
-
-
-for _name in ("cifar10", "cifar20", "pairs2", "pairs28"):
-    register_view(_name, "images", image_problem)
 
 
 # ---- ours ------------------------------------------------------------------------
@@ -134,17 +69,10 @@ def _ours_end_to_end(
     """ImageMixture; ``epochs=0`` is its frozen solution."""
     given = locals()
     tuning = FineTuning(**{field.name: given[field.name] for field in fields(TUNED)})
-    model = ImageMixture(
-        problem.n_classes,
-        backbone=find_weights(problem, backbone),
-        mixture=DomainMixture(search=search, scale="global", expansion="linear"),
-        n_components=n_components,
-        fine_tuning=tuning if epochs else None,
-        n_starts=n_starts,
-        doubt=doubt,
-        compile=compile,
-        random_state=seed,
-    ).fit(problem.X, problem.domains)
+    frozen = _frozen_mixture(problem, seed, backbone, n_components, search, n_starts)
+    model = frozen.set_params(doubt=doubt, compile=compile)
+    if epochs:
+        model = frozen.tune(problem.X, problem.domains, tuning)
     best = max(
         model.history_, key=lambda record: record["held_out"], default={"epoch": 0}
     )
@@ -160,6 +88,39 @@ def _ours_end_to_end(
     }
     classes = model.predict(problem.X_test, problem.domains_test)
     return Answer(classes, model.prevalence_, notes)
+
+
+_last_frozen: dict[Any, ImageMixture] = {}
+
+
+def _frozen_mixture(
+    problem: ImageProblem,
+    seed: int,
+    backbone: str,
+    n_components: int | None,
+    search: bool,
+    n_starts: int,
+) -> ImageMixture:
+    """The frozen solution, kept for the next settings of fine-tuning."""
+    key = (_key(problem), seed, backbone, n_components, search, n_starts)
+    if key not in _last_frozen:
+        _last_frozen.clear()
+        _last_frozen[key] = ImageMixture(
+            problem.n_classes,
+            backbone=find_weights(problem, backbone),
+            mixture=DomainMixture(search=search, scale="global", expansion="linear"),
+            n_components=n_components,
+            fine_tuning=None,
+            n_starts=n_starts,
+            random_state=seed,
+        ).fit(problem.X, problem.domains)
+    return _last_frozen[key]
+
+
+def _key(problem: ImageProblem) -> tuple[str, bytes, bytes]:
+    """What tells a problem from others."""
+    truth = problem.truth.prevalence.tobytes()
+    return problem.dataset, problem.domains.tobytes(), truth
 
 
 # ---- the paper's -----------------------------------------------------------------
@@ -364,13 +325,7 @@ def _discriminate(
     problem: ImageProblem, network: ImageDiscriminator, origin: str
 ) -> Discriminated:
     """q(d|x) of training and test rows; the last network is kept for other stages."""
-    key = (
-        origin,
-        problem.dataset,
-        problem.domains.tobytes(),
-        problem.truth.prevalence.tobytes(),
-        str(network.get_params()),
-    )
+    key = (origin, _key(problem), str(network.get_params()))
     if key not in _last:
         _last.clear()
         fitted = network.fit(problem.X, problem.domains)
@@ -400,20 +355,6 @@ def _about(network: ImageDiscriminator) -> dict[str, Any]:
 def read_rates(text: str) -> list[float]:
     """Learning rates to try, as a spec writes them."""
     return [float(rate) for rate in text.split(",")]
-
-
-def find_weights(problem: ImageProblem, name: str) -> Path:
-    """A weights file, by path or as ``weights/<name>_<data set>.safetensors``."""
-    if name.endswith(".safetensors"):
-        return Path(name)
-    stem = STEMS.get(problem.dataset, problem.dataset)
-    return find_file(
-        [f"{name}_{stem}.safetensors"],
-        problem.folder / "weights" if problem.folder else None,
-        what="weights",
-        how="train them: python benchmarks/vision/pretrain.py",
-        folders=("weights",),
-    )
 
 
 def trained_scan(

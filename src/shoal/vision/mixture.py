@@ -16,7 +16,7 @@ from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.mixture import DomainMixture
 from shoal.mixture.optimizer import Fit
-from shoal.validation import is_whole, row_weights
+from shoal.validation import encode_domains, is_whole, row_weights
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.encode import encode
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["ImageMixture"]
 
 Array = np.ndarray[Any, Any]
+
+FROZEN, TUNING = 0, 1  # streams of random numbers
 
 
 class ImageMixture(LatentShiftEstimator):
@@ -93,7 +95,7 @@ class ImageMixture(LatentShiftEstimator):
     domains_, labels_, n_classes_, class_names_, n_features_in_
         As in :class:`~shoal.DomainMixture`.
     frozen_ : DomainMixture
-        The solution on frozen features.
+        The solution on frozen features, the best held out of ``starts_``.
     head_ : DomainMixture
         The mixture on the features of ``backbone_``: ``frozen_`` itself, or what
         fine-tuning made of it.
@@ -171,19 +173,50 @@ class ImageMixture(LatentShiftEstimator):
         """
         domains = y if domains is None else domains
         images, codes, names = check_images_domains(self, X, domains)
-        rng = np.random.default_rng(
-            check_random_state(self.random_state).randint(2**31 - 1)
-        )
         self._check_settings()
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         stored = ImageSet(images, pick_device(self.device))
         self.backbone_ = copy.deepcopy(
             open_backbone(self.backbone, depth=self.depth, stem=self.stem)
         )
         features = self._fit_projection(self._encode(stored))
-        starts = self._fit_frozen(features, names[codes], rng)
-        tuned = self._fine_tune(stored, features, codes, starts, rng)
+        self._fit_frozen(features, names[codes])
+        return self._finish(stored, features, codes, names)
+
+    def tune(self, X: Any, domains: Any, fine_tuning: Any) -> Self:
+        """Fine-tune a frozen fit; the same as a fit with these settings, but faster.
+
+        Parameters
+        ----------
+        X, domains
+            Those of fit, which had ``fine_tuning=None``.
+        fine_tuning : FineTuning or sequence of FineTuning
+
+        Returns
+        -------
+        ImageMixture
+            A new estimator; this one stays frozen.
+        """
+        check_is_fitted(self)
+        if self.fine_tuned_:
+            raise ValueError("tune begins at a frozen fit; fit with fine_tuning=None")
+        other = copy.copy(self).set_params(fine_tuning=fine_tuning)
+        other._check_settings()
+        images = ImageSet(check_image_rows(self, X), pick_device(self.device))
+        codes = encode_domains(domains, self.domains_, n_samples=len(images))
+        if codes is None or len(codes) != len(self.labels_):
+            raise ValueError("pass the rows of fit, and the domain of each")
+        features = self._project(self._encode(images))
+        return other._finish(images, features, codes, self.domains_)
+
+    def _finish(
+        self, images: ImageSet, features: Array, codes: Array, names: Array
+    ) -> Self:
+        """End to end where asked for; then what every question needs."""
+        rng = np.random.default_rng([self.seed_, TUNING])
+        tuned = self._fine_tune(images, features, codes, rng)
         if tuned is not None:
-            features = self._adopt(tuned, stored, codes, rng)
+            features = self._adopt(tuned, images, codes, rng)
         self._store(self.head_.prevalence_, names, self.head_.domain_weight_)
         self.novelty_ = self.head_.novelty_
         self.labels_ = self._posterior(features, codes, None).argmax(axis=1)
@@ -213,10 +246,9 @@ class ImageMixture(LatentShiftEstimator):
             return units
         return np.asarray(self.projection_.transform(units), dtype=np.float32)
 
-    def _fit_frozen(
-        self, features: Array, domains: Array, rng: np.random.Generator
-    ) -> list[DomainMixture]:
+    def _fit_frozen(self, features: Array, domains: Array) -> None:
         """Solutions from several seeds; all with the classes that the first found."""
+        rng = np.random.default_rng([self.seed_, FROZEN])
         given = self.mixture
         mixture = DomainMixture(search=False, scale="global", expansion="linear")
         parameters = (mixture if given is None else given).get_params(deep=False)
@@ -225,17 +257,17 @@ class ImageMixture(LatentShiftEstimator):
             "domain_weight": self.domain_weight,
             "check_identifiable": self.check_identifiable,
         }
-        starts: list[DomainMixture] = []
+        self.starts_: list[DomainMixture] = []
+        self._parts: dict[int, Fit] = {}  # of each start, without the held-out rows
         for _ in range(self.n_starts):
             seed = {"random_state": int(rng.integers(2**31 - 1))}
             start = DomainMixture(**{**parameters, **shared, **seed})
             with warnings.catch_warnings():
                 # a feature that is never active is the network's affair
                 warnings.simplefilter("ignore", ConstantColumnWarning)
-                starts.append(start.fit(features, domains))
+                self.starts_.append(start.fit(features, domains))
             shared["n_classes"] = start.n_classes_
-        self.frozen_ = self.head_ = starts[0]
-        return starts
+        self.frozen_ = self.head_ = self.starts_[0]
 
     # ---- end to end ---------------------------------------------------------------
 
@@ -244,7 +276,6 @@ class ImageMixture(LatentShiftEstimator):
         images: ImageSet,
         features: Array,
         codes: Array,
-        starts: list[DomainMixture],
         rng: np.random.Generator,
     ) -> FineTuned | None:
         """The best fine-tuning, if it beats the best frozen solution held out."""
@@ -261,10 +292,11 @@ class ImageMixture(LatentShiftEstimator):
         rows = SplitRows.of(images, codes, weights, train, valid, near)
         weight = rows.weight[rows.valid].cpu()
         found = []
-        for number, frozen in enumerate(starts):
-            part = refit_part(frozen, features, codes, train)
+        for number, frozen in enumerate(self.starts_):
+            if number not in self._parts:
+                self._parts[number] = refit_part(frozen, features, codes, train)
             for index, setting in enumerate(settings):
-                net = self._make_net(frozen, part, setting)
+                net = self._make_net(frozen, self._parts[number], setting)
                 tuned = fine_tune(
                     net,
                     rows,

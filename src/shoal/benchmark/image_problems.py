@@ -1,0 +1,97 @@
+"""Problems on pixels: CIFAR-10, CIFAR-20 and the pairs of CIFAR-100 as images.
+
+Importing this module registers them as the view ``"images"``.
+"""
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.benchmark.problems import (
+    DATASETS,
+    Problem,
+    Source,
+    pair_labels,
+    register_view,
+    shifted,
+)
+from shoal.benchmark.spec import Spec
+from shoal.datasets._io import find_file
+from shoal.datasets.images_cifar import load_cifar10, load_cifar20, load_cifar100
+
+__all__ = ["ImageProblem", "find_weights", "image_problem", "with_pool"]
+
+Array = NDArray[Any]
+
+#: Whose self-supervised weights a data set uses, where they are another's.
+TRAINED_ON = {"cifar20": "cifar100", "pairs2": "cifar100", "pairs28": "cifar100"}
+
+
+@dataclass(frozen=True)
+class ImageProblem(Problem):
+    """A problem on pixels, with what lies beside it.
+
+    Attributes
+    ----------
+    dataset : str
+    pool : ndarray of shape (n, h, w, 3)
+        All training images, whether or not the problem uses them: what pretraining
+        and SCAN have seen.
+    folder : path or None
+        Of the data.
+    """
+
+    dataset: str
+    pool: Any
+    folder: Path | None
+
+
+def image_problem(spec: Spec, data_dir: Path | None) -> ImageProblem:
+    """The pixels of a data set, shifted like its features."""
+    images, fine, coarse, n_train = _load_images(spec.dataset, data_dir)
+    labels = coarse
+    if spec.dataset.startswith("pairs"):
+        labels = pair_labels(fine, coarse, DATASETS[spec.dataset].n_classes)
+    return with_pool(spec, Source(images, labels, n_train), data_dir)
+
+
+def with_pool(spec: Spec, source: Source, folder: Path | None) -> ImageProblem:
+    """The problem of a source of images."""
+    problem = shifted(spec, source)
+    known = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    pool = source.X[: source.n_train]
+    return ImageProblem(**known, dataset=spec.dataset, pool=pool, folder=folder)
+
+
+@lru_cache(maxsize=2)
+def _load_images(
+    dataset: str, data_dir: Path | None
+) -> tuple[Array, Array, Array, int]:
+    load = load_cifar10 if dataset == "cifar10" else load_cifar20
+    data = load(data_dir, split="all")
+    fine = data.labels
+    if dataset.startswith("pairs"):
+        fine = load_cifar100(data_dir, split="all").labels
+    return data.X, fine, data.labels, int(np.sum(data.split == "train"))
+
+
+def find_weights(problem: ImageProblem, name: str) -> Path:
+    """A weights file, by path or as ``weights/<name>_<data set>.safetensors``."""
+    if name.endswith(".safetensors"):
+        return Path(name)
+    stem = TRAINED_ON.get(problem.dataset, problem.dataset)
+    return find_file(
+        [f"{name}_{stem}.safetensors"],
+        problem.folder / "weights" if problem.folder else None,
+        what="weights",
+        how="train them: python benchmarks/vision/pretrain.py",
+        folders=("weights",),
+    )
+
+
+for _name in ("cifar10", "cifar20", "pairs2", "pairs28"):
+    register_view(_name, "images", image_problem)
