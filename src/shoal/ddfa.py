@@ -28,7 +28,7 @@ from shoal.stages.discretize.candidates import (
     list_discretizers,
 )
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
-from shoal.stages.discriminate.candidates import is_given, with_seeds
+from shoal.stages.discriminate.candidates import needs_all_columns, with_seeds
 from shoal.stages.discriminate.crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
 from shoal.stages.factorize.estimator import METHODS
@@ -300,14 +300,8 @@ class DDFA(LatentShiftEstimator):
             self.domain_weight, self.domains_, mass
         )
         self._check_settings(X.shape[0])
-        # A model that was fitted elsewhere, or that reads rows as images, knows its
-        # columns by their place.
-        model = getattr(self.discriminator, "estimator", self.discriminator)
-        everything = is_given(model) or is_given(self.discriminator)
-        everything |= getattr(model, "needs_all_columns", False)
-        self.varying_ = (
-            np.ones(X.shape[1], dtype=bool) if everything else varying_columns(X)
-        )
+        every = needs_all_columns(self.discriminator)
+        self.varying_ = np.ones(X.shape[1], bool) if every else varying_columns(X)
         X = self._varying(X)
         self._random = check_random_state(self.random_state)
         self.scaler_ = StandardScaler().fit(X, sample_weight=weight)

@@ -11,7 +11,14 @@ from shoal.stages.discriminate.crossfit import takes_sample_weight
 from shoal.stages.discriminate.named import named_discriminator
 from shoal.stages.discriminate.oracle import OracleDiscriminator
 
-__all__ = ["check_classifier", "is_choice", "is_given", "list_candidates", "with_seeds"]
+__all__ = [
+    "check_classifier",
+    "is_choice",
+    "is_given",
+    "list_candidates",
+    "needs_all_columns",
+    "with_seeds",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +35,16 @@ def is_given(estimator: Any) -> bool:
     if isinstance(estimator, (FrozenEstimator, OracleDiscriminator)):
         return True
     return callable(estimator) and not hasattr(estimator, "fit")
+
+
+def needs_all_columns(discriminator: Any) -> bool:
+    """Tell whether a model knows columns by their place, so that none may be left out.
+
+    It was fitted elsewhere, or reads rows as images (``needs_all_columns``).
+    """
+    model = getattr(discriminator, "estimator", discriminator)
+    reads_images = bool(getattr(model, "needs_all_columns", False))
+    return is_given(discriminator) or is_given(model) or reads_images
 
 
 def check_classifier(estimator: Any) -> None:
