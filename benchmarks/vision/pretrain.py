@@ -93,7 +93,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--compile", default="default", help="off, or torch.compile's mode"
     )
     cli.add_argument("--monitor-every", type=int, default=25, metavar="EPOCHS")
-    cli.add_argument("--checkpoint", type=Path, help="written each epoch, resumed from")
+    cli.add_argument("--checkpoint", type=Path, help="kept every 20 epochs")
     cli.add_argument("--out", type=Path, help="backbone to write, .safetensors")
     cli.add_argument("--record", type=Path, help="JSON to write")
     return cli.parse_args(arguments)
@@ -145,6 +145,7 @@ def train(
         weight_decay=decay,
         seed=args.seed,
         monitor_every=args.monitor_every,
+        checkpoint_every=20 * max(len(task.images) // args.batch_size, 1),
         compile=mode,
         **options,
     )

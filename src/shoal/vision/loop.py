@@ -100,7 +100,7 @@ def fit(
     checkpoint : path or None, default=None
         File to write after every epoch, and to resume from.
     checkpoint_every : int or None, default=None
-        Write it also after this number of steps.
+        Write it after this number of steps instead, and at the end.
     resume : bool, default=True
         Go on from ``checkpoint`` when it exists. It must be of the same run.
     autocast : torch.dtype or None, default=None
@@ -134,7 +134,8 @@ def fit(
                 record = run.close_epoch()
                 record.update(_plain(on_epoch(record) if on_epoch else None))
                 bar.show(record)
-                run.save(checkpoint)
+                if checkpoint_every is None or run.epoch == epochs:
+                    run.save(checkpoint)
     return run.history
 
 
