@@ -8,19 +8,23 @@
 networks that SCAN trains are kept in ``DIR/scan``. ``STORE`` is a folder: one line of
 JSON per finished run in ``records.jsonl``, failures apart; what is there is not run
 again, and several processes may share it. Settings that a flag sets become part of a
-run's spec. ``--set name=value`` sets any other; ``--workers N`` runs N trials side by
-side, so that the GPU works on one while another fits its frozen mixture on the CPU.
+run's spec; ``--set name=value`` sets any other, ``--sweep name=value,value`` tries
+several from one frozen fit. ``--workers N`` runs N trials side by side, so that the GPU
+works on one while another fits its frozen mixture on the CPU.
 Needs torch, numpy, scipy, scikit-learn and safetensors.
 """
 
 import argparse
 import os
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+import shoal.benchmark.image_methods  # noqa: F401  (registers the methods)
+from shoal.benchmark.methods import find_method
 from shoal.benchmark.published import PAPER_ALPHAS, PAPER_DATASETS
 from shoal.benchmark.run import run_missing
 from shoal.benchmark.spec import Setting, Spec
@@ -73,10 +77,11 @@ CELLS = [
 def main(arguments: list[str] | None = None) -> int:
     args = parse(arguments)
     specs = [
-        make_spec(cell, wave, method, args)
+        make_spec(cell, wave, method, args, varied)
         for wave in args.waves
         for cell in args.cells
         for method in args.methods
+        for varied in (sweep(args.sweep) if method == "end-to-end" else [{}])
     ]
     if args.list:
         print(*specs, sep="\n")
@@ -123,19 +128,30 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--rates", help="learning rates of discriminators, 1e-4,3e-4")
     cli.add_argument("--backbone", help="weights/<this>_<data set>.safetensors")
     cli.add_argument("--rows", type=int, help="training rows to draw from")
+    tuning.add_argument(
+        "--sweep",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE,VALUE",
+        help="every combination of these, from one frozen fit",
+    )
     cli.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="any other setting"
     )
     return cli.parse_args(arguments)
 
 
-def make_spec(cell: str, wave: int, method: str, args: argparse.Namespace) -> Spec:
+def make_spec(
+    cell: str,
+    wave: int,
+    method: str,
+    args: argparse.Namespace,
+    varied: dict[str, Setting],
+) -> Spec:
     """One run: what the flags say, as far as the method has such a setting."""
-    from shoal.benchmark.methods import find_method
-
     dataset, n_domains, alpha = cell.split("-")
     name, fixed = METHODS[method]
-    given = flags(args, fine_tuned=method == "end-to-end") | fixed
+    given = flags(args, fine_tuned=method == "end-to-end") | fixed | varied
     known = find_method(name).settings
     chosen = {
         key: value
@@ -175,6 +191,16 @@ def flags(args: argparse.Namespace, fine_tuned: bool) -> dict[str, Setting]:
         name, _, value = pair.partition("=")
         given[name] = read_value(value)
     return given
+
+
+def sweep(pairs: list[str]) -> list[dict[str, Setting]]:
+    """All combinations of ``name=value,value`` pairs."""
+    names = [pair.partition("=")[0].replace("-", "_") for pair in pairs]
+    values = [
+        [read_value(text) for text in pair.partition("=")[2].split(",")]
+        for pair in pairs
+    ]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
 
 
 def read_value(text: str) -> Setting:

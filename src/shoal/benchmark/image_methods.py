@@ -4,7 +4,7 @@ Importing this module registers them. Weights are read from ``weights`` in the f
 the data; networks that SCAN has trained are kept in ``scan`` beside it.
 """
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,7 @@ def _ours_end_to_end(
         model.history_, key=lambda record: record["held_out"], default={"epoch": 0}
     )
     notes = {
+        "settings": asdict(tuning) if epochs else None,
         "score": model.score(problem.X_test, problem.domains_test),
         "fine_tuned": model.fine_tuned_,
         "gain": model.gain_[0],
