@@ -15,6 +15,13 @@ MOST_ROWS = 20_000
 SHOWN_LEAKS = 5
 # Measured on generated tables: copies of the rows that a fit holds at its peak.
 COPIES = 6
+# Of images nothing is known before they are embedded.
+UNSEEN = {
+    "rows_looked_at": 0,
+    "leaks": {},
+    "repeated_rows": 0,
+    "repeated_excess": None,
+}
 
 
 def describe(table: "Table", seed: int) -> dict[str, Any]:
@@ -22,7 +29,7 @@ def describe(table: "Table", seed: int) -> dict[str, Any]:
     import numpy as np
 
     domains, codes = np.unique(np.asarray(table.domains, str), return_inverse=True)
-    sizes = np.bincount(codes)
+    sizes, has_columns = np.bincount(codes), table.X is not None
     return {
         "kind": table.kind,
         "source": table.source,
@@ -35,7 +42,7 @@ def describe(table: "Table", seed: int) -> dict[str, Any]:
         "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),
         "largest_k": len(domains),
         "megabytes": COPIES * _bytes(table.X) / 1e6,
-        **_look(table, codes, np.random.default_rng(seed)),
+        **(_look(table, codes, np.random.default_rng(seed)) if has_columns else UNSEEN),
     }
 
 
@@ -83,5 +90,7 @@ def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
 
 
 def _bytes(X: Any) -> int:
+    if X is None:
+        return 0
     parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
     return sum(part.nbytes for part in parts)

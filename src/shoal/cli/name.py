@@ -94,11 +94,12 @@ def change(
 
     names = read_names(path) if path is not None else {}
     names |= split_pairs(pairs or ())
+    classes, new_name = ([], None) if merge is None else split_merge(merge)
     try:
         if names:
             return history.rename(model, names)
-        if merge is not None:
-            return history.merge(model, *split_merge(merge))
+        if classes:
+            return history.merge(model, classes, new_name)
         return history.undo(model)
     except ValueError as error:
         raise bad_names(str(error)) from error

@@ -1,0 +1,389 @@
+"""What is done with a fitted model: predict, adapt, name, report, diagnose."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from PIL import Image
+
+import shoal as package
+from shoal.datasets import load_penguins
+
+# ---- predict ---------------------------------------------------------------------
+
+
+def test_predict_is_the_model_s_own(cli, fitted: Path, tmp_path: Path):
+    ended = cli("predict", "run", "penguins.csv", "--json")
+    assert ended.code == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["files"] == ["penguins-assignments.parquet"]
+    rows = pd.read_parquet(tmp_path / "penguins-assignments.parquet")
+    penguins = load_penguins()
+    proba = package.load(fitted).predict_proba(penguins.X, penguins.domains)
+    assert_allclose(rows.filter(like="p_"), proba, atol=1e-12)
+    ranked = np.sort(proba, axis=1)
+    assert_allclose(rows["margin"], ranked[:, -1] - ranked[:, -2], atol=1e-12)
+    data = document["data"]
+    assert data["n_rows"] == 342
+    assert data["unsure"] == int((proba.max(axis=1) < 0.8).sum())
+    assert sum(sum(one.values()) for one in data["counts"].values()) == 342
+    again = pd.read_parquet(fitted / "assignments.parquet")
+    pd.testing.assert_frame_equal(rows, again)
+
+
+def test_batches_do_not_matter(cli, fitted: Path, tmp_path: Path, monkeypatch):
+    assert cli("predict", "run", "penguins.csv", "--out", "one.csv").code == 0
+    batches = package.io.batches
+
+    def small(*arguments, **options):
+        return batches(*arguments, **options, batch_rows=50)
+
+    monkeypatch.setattr(package.io, "batches", small)
+    assert cli("predict", "run/model", "penguins.csv", "--out", "many.csv").code == 0
+    one, many = (tmp_path / name for name in ("one.csv", "many.csv"))
+    assert one.read_bytes() == many.read_bytes()
+
+
+def test_pooled_and_prevalence(cli, fitted: Path, tmp_path: Path):
+    penguins, model = load_penguins(), package.load(fitted)
+    frame = pd.read_csv(tmp_path / "penguins.csv").drop(columns=["island", "species"])
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert cli("predict", "run", "new.csv", "--pooled", "--out", "a.csv").code == 0
+    rows = pd.read_csv(tmp_path / "a.csv")
+    assert_allclose(rows.filter(like="p_"), model.predict_proba(penguins.X))
+    assert rows["domain"].isna().all()
+    mix = [0.2, 0.3, 0.5]
+    (tmp_path / "mix.json").write_text('{"c0": 0.2, "c2": 0.5, "c1": 0.3}')
+    arguments = ["predict", "run", "new.csv", "--prevalence"]
+    assert cli(*arguments, "mix.json", "--out", "b.csv").code == 0
+    rows = pd.read_csv(tmp_path / "b.csv")
+    expected = model.predict_proba(penguins.X, prevalence=mix)
+    assert_allclose(rows.filter(like="p_"), expected)
+    mixes = pd.read_csv(fitted / "prevalence.csv")
+    mixes[mixes["domain"] == "Dream"].to_csv(tmp_path / "dream.csv", index=False)
+    assert cli(*arguments, "dream.csv", "--out", "c.csv").code == 0
+    rows = pd.read_csv(tmp_path / "c.csv")
+    expected = model.predict_proba(penguins.X, "Dream")
+    assert_allclose(rows.filter(like="p_"), expected, atol=1e-9)
+
+
+def test_min_confidence_marks_and_never_changes_a_class(
+    cli, fitted: Path, tmp_path: Path
+):
+    for least, name in (("0", "sure.csv"), ("1", "unsure.csv")):
+        arguments = ["predict", "run", "penguins.csv", "--min-confidence", least]
+        assert cli(*arguments, "--out", name).code == 0
+    sure, unsure = (pd.read_csv(tmp_path / f"{n}.csv") for n in ("sure", "unsure"))
+    assert not sure["unsure"].any()
+    assert unsure["unsure"].all()
+    assert (sure["class"] == unsure["class"]).all()
+
+
+def test_rows_unlike_training_are_told(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    frame["bill_length_mm"] *= 10
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    ended = cli("predict", "run", "odd.csv", "--strict")
+    assert ended.code == 7
+    assert "warning[W163] 100.0% of the rows are unlike" in ended.stderr
+    assert "100.0% unlike the training rows" in ended.stdout
+
+
+def test_progress_of_a_long_prediction(cli, fitted: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("shoal.cli.progress.PLAIN_EVERY", 0.0)
+    ended = cli("predict", "run", "penguins.csv")
+    assert "% of it done" in ended.stderr
+
+
+# ---- adapt -----------------------------------------------------------------------
+
+
+def test_adapt_learns_a_place_and_leaves_the_model_alone(
+    cli, fitted: Path, tmp_path: Path
+):
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    dream = frame[frame["island"] == "Dream"].drop(columns=["island", "species"])
+    dream.to_csv(tmp_path / "dream.csv", index=False)
+    before = {p: p.read_bytes() for p in fitted.rglob("*") if p.is_file()}
+    ended = cli("adapt", "run", "dream.csv", "--domain-name", "Anvers", "--json")
+    assert ended.code == 0, ended.stderr
+    assert {p: p.read_bytes() for p in fitted.rglob("*") if p.is_file()} == before
+    document = json.loads(ended.stdout)
+    assert document["files"][0] == "run-Anvers/model"
+    model = package.load(fitted)
+    X = dream[load_penguins().feature_names].to_numpy()
+    expected = model.adapt(X, random_state=0)
+    found = [one["estimate"] for one in document["data"]["prevalence"]]
+    assert_allclose(found, expected.prevalence)
+    assert_allclose(document["data"]["fit_score"], expected.fit_score)
+    table = pd.read_csv(tmp_path / "run-Anvers" / "prevalence.csv")
+    assert table["domain"].unique().tolist() == [*model.domains_, "Anvers"]
+    old = pd.read_csv(fitted / "prevalence.csv")
+    assert_allclose(table[["estimate", "lo", "hi"]][:9], old[["estimate", "lo", "hi"]])
+    dream.assign(island="Anvers").to_csv(tmp_path / "anvers.csv", index=False)
+    assert cli("predict", "run-Anvers", "anvers.csv", "--out", "p.csv").code == 0
+    rows = pd.read_csv(tmp_path / "p.csv")
+    assert_allclose(rows.filter(like="p_"), expected.predict_proba(X), atol=1e-7)
+
+
+def test_adapt_of_rows_unlike_training_warns(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv").head(40)
+    frame["body_mass_g"] *= 100
+    frame.to_csv(tmp_path / "elephants.csv", index=False)
+    ended = cli("adapt", "run", "elephants.csv", "--domain-name", "Zoo")
+    assert ended.code == 0
+    assert "warning[W163]" in ended.stderr
+
+
+def test_adapt_twice_and_after_a_merge(cli, fitted: Path, tmp_path: Path):
+    assert cli("name", "run", "--merge", "c0,c2=Small").code == 0
+    for model, name in (("run", "A"), ("run-A", "B")):
+        assert cli("adapt", model, "penguins.csv", "--domain-name", name).code == 0
+    model = package.load(tmp_path / "run-A-B")
+    assert model.domains_.tolist() == ["Biscoe", "Dream", "Torgersen", "A", "B"]
+    assert model.class_names_ == ["Small", "c1"]
+    manifest = package.io.read_manifest(tmp_path / "run-A-B")
+    assert manifest["summary"]["adapted"] == {"A": 342, "B": 342}
+    assert cli("name", "run-A-B", "--undo").code == 0
+    assert package.load(tmp_path / "run-A-B").n_classes_ == 3
+
+
+# ---- name ------------------------------------------------------------------------
+
+
+def names_in(csv: Path) -> list[str]:
+    return pd.read_csv(csv)["class_name"].unique().tolist()
+
+
+def test_names_appear_everywhere(cli, fitted: Path, tmp_path: Path):
+    ended = cli("name", "run", "--set", "c0=Adelie", "--set", "c1=Gentoo", "--json")
+    assert ended.code == 0, ended.stderr
+    data = json.loads(ended.stdout)["data"]
+    assert data["before"] == ["c0", "c1", "c2"]
+    assert data["after"] == ["Adelie", "Gentoo", "c2"]
+    assert package.load(fitted).class_names_ == data["after"]
+    assert names_in(fitted / "prevalence.csv") == data["after"]
+    assert "Adelie" in (fitted / "report.html").read_text()
+    (tmp_path / "names.json").write_text('{"c2": "Chinstrap", "c1": ""}')
+    assert cli("name", "run", "--from", "names.json").code == 0
+    assert cli("name", "run", "--set", "Gentoo=Papua").code == 0
+    assert package.load(fitted).class_names_ == ["Adelie", "Papua", "Chinstrap"]
+    shown = cli("name", "run", "--list").stdout
+    assert "Papua" in shown
+    assert "3 steps" in shown
+    assert cli("predict", "run", "penguins.csv", "--out", "rows.csv").code == 0
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert set(rows["class"]) == {"Adelie", "Papua", "Chinstrap"}
+
+
+def test_a_merge_adds_up_and_can_be_undone(cli, fitted: Path, tmp_path: Path):
+    before = (fitted / "prevalence.csv").read_bytes()
+    model = package.load(fitted)
+    ended = cli("name", "run", "--merge", "c0,c2=Small")
+    assert ended.code == 0, ended.stderr
+    assert "warning[W162]" in ended.stderr
+    table = pd.read_csv(fitted / "prevalence.csv")
+    small = table[table["class_name"] == "Small"]
+    assert_allclose(small["estimate"], model.prevalence_[:, [0, 2]].sum(axis=1))
+    assert (small["lo"] <= small["estimate"]).all()
+    assert (small["estimate"] <= small["hi"]).all()
+    # on Torgersen all are Small: the interval of a sum is not the sum of intervals
+    assert small["hi"].max() <= 1
+    history = json.loads((fitted / "model" / "classes.json").read_text())["history"]
+    assert [step["step"] for step in history] == ["merge"]
+    assert cli("name", "run", "--undo").code == 0
+    assert (fitted / "prevalence.csv").read_bytes() == before
+    penguins = load_penguins()
+    again = package.load(fitted)
+    assert_allclose(again.predict_proba(penguins.X), model.predict_proba(penguins.X))
+    refused = cli("name", "run", "--undo")
+    assert refused.code == 2
+    assert "nothing to undo" in refused.stderr
+
+
+def test_edited_files_are_left_alone(cli, fitted: Path):
+    (fitted / "prevalence.csv").write_text("mine")
+    (fitted / "report.html").write_text("mine")
+    ended = cli("name", "run", "--set", "c0=Adelie", "--json")
+    assert json.loads(ended.stdout)["files"] == ["run/model"]
+    assert (fitted / "prevalence.csv").read_text() == "mine"
+    assert (fitted / "report.html").read_text() == "mine"
+
+
+def test_a_model_alone_can_be_named(cli, fitted: Path, tmp_path: Path):
+    shutil.copytree(fitted / "model", tmp_path / "alone")
+    assert cli("name", "alone", "--set", "c0=Adelie").code == 0
+    assert package.load(tmp_path / "alone").class_names_[0] == "Adelie"
+    assert package.load(fitted).class_names_[0] == "c0"
+
+
+# ---- report ----------------------------------------------------------------------
+
+
+def test_report_needs_no_data(cli, fitted: Path, tmp_path: Path):
+    (tmp_path / "penguins.csv").unlink()
+    ended = cli("report", "run", "--title", "Birds of Palmer", "--json")
+    assert ended.code == 0, ended.stderr
+    page = (fitted / "report.html").read_text()
+    assert "<title>Birds of Palmer" in page
+    data = json.loads(ended.stdout)["data"]
+    assert data["bytes"] == (fitted / "report.html").stat().st_size
+    # what shoal wrote it may replace, here and in another place only by force
+    assert cli("report", "run", "--sections", "where,trust").code == 0
+    assert (fitted / "report.html").stat().st_size < data["bytes"]
+    assert cli("report", "run", "--out", "page.html").code == 0
+    refused = cli("report", "run", "--out", "page.html")
+    assert refused.code == 2
+    assert "error[E136]" in refused.stderr
+    assert cli("report", "run", "--out", "page.html", "--force").code == 0
+    (fitted / "report.html").write_text("mine")
+    assert cli("report", "run").code == 2
+    assert (fitted / "report.html").read_text() == "mine"
+
+
+def test_report_from_data_draws_merged_classes_as_one(
+    cli, fitted: Path, tmp_path: Path
+):
+    assert cli("name", "run", "--merge", "c0,c2=Small").code == 0
+    apart = cli("report", "run", "--out", "apart.html")
+    assert "warning[W162]" in apart.stderr
+    ended = cli("report", "run", "penguins.csv", "--out", "one.html")
+    assert ended.code == 0, ended.stderr
+    assert "W162" not in ended.stderr
+    apart_page, one_page = (
+        (tmp_path / name).read_text() for name in ("apart.html", "one.html")
+    )
+    assert '"c2"' in apart_page
+    assert '"c2"' not in one_page
+    assert "Small" in one_page
+
+
+def test_open_shows_the_page(cli, fitted: Path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("typer.launch", shown.append)
+    assert cli("report", "run", "--open").code == 0
+    assert shown == [(fitted / "report.html").as_uri()]
+
+
+# ---- diagnose, check, choose -----------------------------------------------------
+
+
+def test_diagnose_of_a_model_and_of_data(cli, fitted: Path, tmp_path: Path):
+    few = ["--permutations", "10", "--json"]
+    ended = cli("diagnose", "penguins.csv", "--model", "run", "--out", "d", *few)
+    assert ended.code == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["status"] == "warning"
+    assert [message["code"] for message in document["messages"]] == ["W139"]
+    again = json.loads((tmp_path / "d" / "diagnostics.json").read_text())
+    of_fit = json.loads((fitted / "diagnostics.json").read_text())
+    assert again == document["data"]
+    assert again["verdict"] == of_fit["verdict"] == "caution"
+    assert len(again["findings"]) == len(of_fit["findings"])
+    columns = ["--domain", "island", "--label", "species", "--id", "bird"]
+    shown = cli("diagnose", "penguins.csv", *columns, "--k", "3", *few[:2])
+    assert shown.code == 0
+    assert "! caution" in shown.stdout
+    assert "Verdict: ! use with caution" in shown.stdout
+
+
+def test_check_tells_all_it_saw(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    frame["latitude"] = frame["island"].map({"Biscoe": 1.0, "Dream": 2.0}).fillna(3.0)
+    frame.to_csv(tmp_path / "leak.csv", index=False)
+    columns = ["--domain", "island", "--label", "species", "--id", "bird"]
+    ended = cli("check", "leak.csv", *columns, "--out", "checked", "--json")
+    assert ended.code == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    data = document["data"]
+    assert data["domains"] == {"Biscoe": 167, "Dream": 124, "Torgersen": 51}
+    roles = {column["name"]: column["role"] for column in data["columns"]}
+    assert roles["species"] == "label"
+    assert roles["latitude"] == "feature"
+    assert data["largest_k"] == 3
+    assert max(data["leaks"], key=data["leaks"].__getitem__) == "latitude"
+    assert [message["code"] for message in document["messages"]] == ["W121"]
+    assert "latitude" in document["messages"][0]["hint"]
+    assert json.loads((tmp_path / "checked" / "check.json").read_text()) == data
+
+
+def test_check_notices_copies(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    copies = frame.tail(30).assign(island="Torgersen")
+    pd.concat([frame, copies]).to_csv(tmp_path / "copies.csv", index=False)
+    columns = ["--domain", "island", "--label", "species", "--drop", "bird"]
+    ended = cli("check", "copies.csv", *columns)
+    assert "warning[W122]" in ended.stderr
+
+
+def test_check_of_images(cli, tmp_path: Path):
+    for site in ("north", "south"):
+        (tmp_path / "photos" / site).mkdir(parents=True)
+        for number in range(40):
+            pixels = Image.new("RGB", (8, 8), (number * 5, 0, 0))
+            pixels.save(tmp_path / "photos" / site / f"{number}.png")
+    ended = cli("check", "photos", "--json")
+    assert ended.code == 0, ended.stderr
+    data = json.loads(ended.stdout)["data"]
+    assert (data["kind"], data["n_features"]) == ("images", 0)
+    assert data["domains"] == {"north": 40, "south": 40}
+    assert "Columns" in cli("check", "photos").stdout
+
+
+def test_choose_writes_its_curve(cli, fitted: Path, tmp_path: Path):
+    columns = ["--domain", "island", "--label", "species", "--id", "bird"]
+    ended = cli(
+        "choose", "penguins.csv", *columns, "--k", "2:4", "--out", "c", "--json"
+    )
+    assert ended.code == 0, ended.stderr
+    data = json.loads(ended.stdout)["data"]
+    assert data["n_classes"] == 3
+    assert [record["n_classes"] for record in data["curve"]] == [2, 3, 4]
+    assert [record["identifiable"] for record in data["curve"]] == [True, True, False]
+    assert (tmp_path / "c" / "choose.png").read_bytes()[:4] == b"\x89PNG"
+    shown = cli("choose", "penguins.csv", *columns).stdout
+    assert "chosen" in shown
+    assert data["sentence"] in shown
+
+
+# ---- from a table of one's own to the mix of a new place -------------------------
+
+
+@pytest.mark.parametrize("seed", ["0", "1"])
+def test_three_commands(cli, tmp_path: Path, seed: str):
+    """Fit two islands; class half of the third by its own mix, learned by adapt."""
+    penguins = load_penguins(as_frame=True)
+    frame = penguins.X.assign(island=penguins.domains)
+    is_new = (frame["island"] == "Biscoe") & (np.arange(len(frame)) % 2 == 1)
+    frame[~is_new].to_csv(tmp_path / "own.csv", index=False)
+    frame[is_new].assign(island="Deception").to_csv(tmp_path / "new.csv", index=False)
+    base = [
+        "--domain",
+        "island",
+        "--seed",
+        seed,
+        "--bootstrap",
+        "20",
+        "--out",
+        "fitted",
+    ]
+    first = cli("fit", "own.csv", *base)
+    assert first.code == 0, first.stderr
+    assert (tmp_path / "fitted" / "report.html").exists()
+    unknown = cli("predict", "fitted", "new.csv")
+    assert unknown.code == 6
+    assert 'has not seen the domain "Deception"' in unknown.stderr
+    adapted = ["fitted", "new.csv", "--domain-name", "Deception", "--out", "adapted"]
+    assert cli("adapt", *adapted).code == 0
+    assert cli("predict", "adapted", "new.csv", "--out", "rows.csv").code == 0
+    species = penguins.labels[is_new].to_numpy()
+    classes = pd.read_csv(tmp_path / "rows.csv")["class"].to_numpy()
+    assert pd.crosstab(species, classes).max().sum() >= 0.97 * len(species)
+    table = pd.read_csv(tmp_path / "adapted" / "prevalence.csv")
+    new = table[table["domain"] == "Deception"]
+    shares = np.sort(pd.Series(species).value_counts(normalize=True).to_numpy())
+    assert_allclose(np.sort(new["estimate"])[-2:], shares, atol=0.03)
