@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DomainMixture, choose_n_classes, plots
+from shoal.analysis.diagnose import diagnose
 from shoal.datasets import load_penguins
 from shoal.report.profile import contrast_features
 from shoal.report.projection import domain_plane
@@ -30,12 +31,14 @@ def model(data):
 
 @pytest.fixture(scope="module")
 def intervals(model, data):
-    return model.bootstrap(data.X, data.domains, n_resamples=20, random_state=0)
+    return model.bootstrap(data.X, data.domains, n_resamples=8, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def diagnosis(model, data):
-    return model.diagnose(data.X, data.domains, random_state=0)
+    return diagnose(
+        model, data.X, data.domains, n_permutations=2, n_simulations=2, random_state=0
+    )
 
 
 @pytest.fixture(scope="module")

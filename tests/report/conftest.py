@@ -59,7 +59,7 @@ def penguins() -> Penguins:
     return Penguins(
         data=data,
         model=model,
-        intervals=model.bootstrap(data.X, data.domains, n_resamples=40, random_state=0),
+        intervals=model.bootstrap(data.X, data.domains, n_resamples=25, random_state=0),
         diagnosis=model.diagnose(data.X, data.domains, random_state=0),
         choice=choose_n_classes(data.X, data.domains, [2, 3, 4], random_state=0),
         refits=[one.fit(data.X, data.domains) for one in (other, fewer)],

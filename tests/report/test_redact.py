@@ -7,9 +7,16 @@ import pandas as pd
 import pytest
 
 from shoal import DomainMixture
+from shoal.analysis.diagnose import diagnose
 from shoal.report import render, summarize
 
 SECRET = "Zebedee"
+QUICK = {
+    "n_permutations": 2,
+    "n_simulations": 2,
+    "n_restarts": 0,
+    "random_state": 0,
+}
 
 
 def leaks(summary) -> list[str]:
@@ -44,7 +51,7 @@ def planted():
         "frame": pd.DataFrame({"note": [f"written by {SECRET}"] * n}),
         "ids": [f"{SECRET}-{row}" for row in range(n)],
         "labels": labels,
-        "diagnosis": model.diagnose(frame, domains, random_state=0),
+        "diagnosis": diagnose(model, frame, domains, **QUICK),
         "groups": {"north": "up", "south": "down", f"{SECRET}ville": f"of {SECRET}"},
         "columns": [{"name": "who", "role": "id", "reason": f"as in {SECRET}"}],
         "source": {"path": f"/home/{SECRET}/a.csv", "paths": [SECRET], "rows": n},
@@ -109,7 +116,7 @@ def test_words_hide_in_findings_too():
     counts = rng.poisson(np.column_stack([share, 7 - share, np.full(200, 2.0)]))
     words = pd.DataFrame(counts, columns=[f"{SECRET}{index}" for index in range(3)])
     model = DomainMixture(2, search=False, random_state=0).fit(words, domains)
-    diagnosis = model.diagnose(words, domains, random_state=0)
+    diagnosis = diagnose(model, words, domains, **QUICK)
     settings = {"kind": "text", "diagnosis": diagnosis}
     assert leaks(summarize(model, words, domains, **settings)) == ["json", "page"]
     assert leaks(summarize(model, words, domains, redact=True, **settings)) == []

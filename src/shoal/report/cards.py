@@ -63,7 +63,7 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
 def _telling(rows: ReportRows) -> tuple[list[Record], Contrast | None]:
     """Features or words of each class; nothing where a row is an image."""
     empty: Record = {"features": [], "words": []}
-    if not rows.has_columns:
+    if not rows.has_features:
         return [dict(empty) for _ in range(rows.n_classes)], None
     if rows.has_words:
         if not rows.show_rows:

@@ -87,8 +87,13 @@ class ReportRows:
 
     @property
     def has_columns(self) -> bool:
-        """Whether a row is a list of features, rather than an image."""
-        return self.kind != "images" and self.X.ndim == 2
+        """Whether a row is a list of numbers or words, rather than pixels."""
+        return bool(self.X.ndim == 2)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether these mean something to people: an encoder's do not."""
+        return self.has_columns and self.kind != "images"
 
     @property
     def has_words(self) -> bool:

@@ -162,14 +162,15 @@ class Page:
         found = []
         for question, why in QUESTIONS:
             own = [f for f in checks["findings"] if f["question"] == question]
-            status = _worst([finding["status"] for finding in own])
+            status = {finding["code"]: finding["status"] for finding in own}
+            gauge = bars[question]
             found.append(
                 {
                     "question": question,
                     "why": why,
-                    "status": status,
-                    "gauge": bars[question],
-                    "bar": check_bar(bars[question], status),
+                    "status": _worst(list(status.values())),
+                    "gauge": gauge,
+                    "bar": check_bar(gauge, status[gauge.code]),
                     "findings": own,
                 }
             )

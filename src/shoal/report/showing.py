@@ -43,7 +43,7 @@ class RowViewer:
     def _choose_columns(self, order: Sequence[str]) -> list[Any]:
         rows = self.rows
         if rows.frame is None:
-            plain = rows.has_columns and not rows.has_words and rows.kind == "table"
+            plain = rows.has_columns and rows.kind == "table"
             names = list(rows.features) if plain else []
         else:
             names = [n for n in rows.frame.columns if n != self.text_column]

@@ -184,7 +184,7 @@ def _size(rows: ReportRows) -> Record:
     counts = getattr(rows.model, "input", "rows") == "counts"
     return {
         "rows": rows.n_rows,
-        "features": int(rows.X.shape[1]) if rows.has_columns else None,
+        "features": int(rows.X.shape[1]) if rows.has_features else None,
         "domains": len(rows.domains),
         "classes": rows.n_classes,
         "unit": "words" if counts else "rows",

@@ -25,6 +25,8 @@ class Gauge(NamedTuple):
         Where on the scale what begins.
     text : str
         The number in words.
+    code : str
+        The finding that judges this number.
     band : float
         Share of the scale that chance alone reaches.
     """
@@ -32,6 +34,7 @@ class Gauge(NamedTuple):
     value: float
     marks: list[tuple[float, str]]
     text: str
+    code: str
     band: float = 0.0
 
 
@@ -57,6 +60,7 @@ def _differ(checks: dict[str, Any]) -> Gauge:
         [(_inside(needed / full), "needed")],
         f"gain of {gain:.3f} nats over a blind guess; shuffled domains reach at most "
         f"{max(chance, 0):.3f}",
+        "E138",
         _inside(chance / full),
     )
 
@@ -67,7 +71,8 @@ def _explain(numbers: dict[str, Any], limits: dict[str, float]) -> Gauge:
     if kept is not None:
         more = " (more than the free guesser)" if kept > 1 else ""
         text = f"{percent(kept)} of that gain is kept by the classes{more}"
-    return Gauge(_inside(kept or 0.0), [(limits["kept_caution"], "signs below")], text)
+    marks = [(limits["kept_caution"], "signs below")]
+    return Gauge(_inside(kept or 0.0), marks, text, "gain-kept")
 
 
 def _alike(numbers: dict[str, Any]) -> Gauge:
@@ -77,6 +82,7 @@ def _alike(numbers: dict[str, Any]) -> Gauge:
         _inside(shift / full),
         [(_inside(limit / full), "signs above")],
         f"domains lie {shift:.2f} standard deviations apart within a class",
+        "alike",
     )
 
 
@@ -89,6 +95,7 @@ def _rich(numbers: dict[str, Any], limits: dict[str, float]) -> Gauge:
         f"the weakest contrast between class mixes is {percent(strength)} as strong as "
         f"the strongest (smallest singular value "
         f"{short(numbers['smallest_singular_value'])})",
+        "condition",
     )
 
 
@@ -100,6 +107,7 @@ def _table(numbers: dict[str, Any], limits: dict[str, float]) -> Gauge:
         [(limits["thin"] / full, "thin below"), (wanted / full, "±5 points")],
         f"{smallest:,} rows in the smallest domain; about {wanted} give a share to "
         "±5 points",
+        "W111",
     )
 
 

@@ -6,12 +6,12 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.report.figures.svg import element, picture
-from shoal.report.view import View, short
+from shoal.report.view import View, fixed, short
 
 __all__ = ["choice_panels"]
 
 WIDTH, HEIGHT = 290, 190
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 14, 34
+LEFT, RIGHT, TOP, BOTTOM = 46, 12, 16, 34
 
 
 def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
@@ -98,10 +98,15 @@ def _point(
                 class_="dot" if allowed else "dot hollow")
     )  # fmt: skip
     if chosen:
-        side, anchor = (-11, "end") if x > WIDTH - 70 else (11, "start")
-        marks.append(element("text", "chosen", x=x + side, y=y + 16, class_="mark",
-                             style=f"text-anchor:{anchor}"))  # fmt: skip
+        marks.append(_chosen(x, y))
     return element("g", *marks)
+
+
+def _chosen(x: float, y: float) -> Markup:
+    """The word above the chosen point, to the side where there is room."""
+    side, anchor = (-11, "end") if x > WIDTH - 70 else (11, "start")
+    return element("text", "chosen", x=x + side, y=y - 6, class_="mark",
+                   style=f"text-anchor:{anchor}")  # fmt: skip
 
 
 class _Scale:
@@ -131,7 +136,7 @@ class _Scale:
         ]
         digits = 2 if self.high - self.low > 0.1 else 3
         texts = [
-            element("text", f"{v:.{digits}f}", x=LEFT - 6, y=self.y(v) + 4,
+            element("text", fixed(v, digits), x=LEFT - 6, y=self.y(v) + 4,
                     class_="value small")
             for v in inner
         ]  # fmt: skip

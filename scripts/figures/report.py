@@ -1,0 +1,71 @@
+"""Draw docs/images/report-desktop.png and report-narrow.png: the penguins' report.
+
+Run from the root of the repository, with the extra ``dev`` and Chromium installed:
+
+    python scripts/figures/report.py
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from shoal import DomainMixture, choose_n_classes
+from shoal.datasets import load_penguins
+from shoal.report import summarize, write
+
+IMAGES = Path("docs/images")
+NAMES = {"c0": "Adelie", "c1": "Gentoo", "c2": "Chinstrap"}
+# Width and height of the window, and pixels of the picture for each of its pixels.
+WINDOWS = {"desktop": (1280, 1760, 1.0), "narrow": (390, 1560, 1.5)}
+COLOURS = 128
+
+
+def make_summary() -> dict[str, Any]:
+    """Everything that a report can show of the penguins."""
+    data = load_penguins()
+    rows = data.X, data.domains
+    model = DomainMixture(3, random_state=0).fit(*rows).set_names(NAMES)
+    others = [(3, 1), (3, 2), (2, 0)]
+    refits = [DomainMixture(k, random_state=s).fit(*rows) for k, s in others]
+    return summarize(
+        model,
+        *rows,
+        feature_names=data.feature_names,
+        labels=data.labels,
+        intervals=model.bootstrap(*rows, random_state=0),
+        diagnosis=model.diagnose(*rows, random_state=0),
+        choice=choose_n_classes(*rows, range(2, 6), random_state=0),
+        refits=refits,
+        columns=[{"name": data.label_name, "role": "label", "reason": ""}],
+        title="Penguins of three islands",
+    )
+
+
+def photograph(page: Path) -> None:
+    """The top of the page, in a wide and in a narrow window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for name, (width, height, scale) in WINDOWS.items():
+            tab = browser.new_page(
+                viewport={"width": width, "height": height}, device_scale_factor=scale
+            )
+            tab.goto(page.as_uri())
+            path = IMAGES / f"report-{name}.png"
+            tab.screenshot(path=path)
+            picture = Image.open(path).convert("RGB")
+            picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
+            picture.save(path, optimize=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        write(make_summary(), page)
+        photograph(page)
