@@ -1,4 +1,6 @@
-"""Import time of shoal against scikit-learn's, each in fresh processes.
+"""Import time of shoal, and the time to its help, against scikit-learn's import.
+
+Each in fresh processes, as processor time, so that a busy machine hardly matters.
 
 python benchmarks/imports.py
 """
@@ -11,23 +13,38 @@ import numpy as np
 from _measure import environment, write_json
 
 RECORD = Path(__file__).parents[1] / "results" / "performance" / "imports.json"
-TIMED = "import time; t = time.process_time(); {}; print(time.process_time() - t)"
+TIMED = """
+import sys, time
+begun = time.process_time()
+{}
+print(time.process_time() - begun, file=sys.stderr)
+"""
+HELP = """
+from shoal.cli import main
+try:
+    main({})
+except SystemExit:
+    pass
+"""
 STATEMENTS = {
     "sklearn": "import sklearn, sklearn.base",
     "shoal": "import shoal",
     "shoal, all estimators": "from shoal import DDFA, DiscreteMixture, DomainMixture",
-    "shoal --help": "from shoal.cli import main",
+    "shoal --help": HELP.format(["--help"]),
+    "shoal fit --help": HELP.format(["fit", "--help"]),
+    "shoal version": HELP.format(["version"]),
 }
+REPEATS = 7
 
 
 def main() -> None:
     """Measure, print and write the record."""
-    times = {name: [] for name in STATEMENTS}
-    for _ in range(5):
+    times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
+    for _ in range(REPEATS):
         for name, statement in STATEMENTS.items():
             command = [sys.executable, "-c", TIMED.format(statement)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-            times[name].append(float(done.stdout))
+            times[name].append(float(done.stderr.splitlines()[-1]))
     median = {name: float(np.median(values)) for name, values in times.items()}
     ratios = {name: value / median["sklearn"] for name, value in median.items()}
     torch = subprocess.run(
@@ -37,6 +54,7 @@ def main() -> None:
     record = {
         "seconds": median,
         "ratio_to_sklearn": ratios,
+        "repeats": REPEATS,
         "torch_imported": torch.stdout.strip() == "True",
         "environment": environment(),
     }
