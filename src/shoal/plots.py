@@ -170,8 +170,17 @@ def plot_simplex(
         )
     assert plane.corners is not None
     ax.scatter(*plane.corners.T, s=70, facecolors="none", edgecolors="black", zorder=3)
-    middle = plane.corners.mean(axis=0)
-    for name, corner in zip(model.class_names_, plane.corners, strict=True):
+    _name_corners(ax, model.class_names_, plane.corners)
+    ax.set_aspect("equal")
+    ax.margins(0.15)
+    ax.set_axis_off()
+    return ax
+
+
+def _name_corners(ax: Any, names: Sequence[Any], corners: Array) -> None:
+    """Names outside the corners: above the upper ones, below the lower ones."""
+    middle = corners.mean(axis=0)
+    for name, corner in zip(names, corners, strict=True):
         above = corner[1] >= middle[1]
         ax.annotate(
             str(name),
@@ -181,10 +190,6 @@ def plot_simplex(
             ha="center",
             va="bottom" if above else "top",
         )
-    ax.set_aspect("equal")
-    ax.margins(0.15)
-    ax.set_axis_off()
-    return ax
 
 
 def plot_class_profile(

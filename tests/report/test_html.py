@@ -232,6 +232,13 @@ def test_sections_can_be_chosen(summary, parse):
         render(summary, sections=["who"])
 
 
+def test_a_summary_of_another_kind_is_refused(summary):
+    with pytest.raises(
+        ValueError, match="summary has schema 'shoal-report/9'; this ver"
+    ):
+        render(summary | {"schema": "shoal-report/9"})
+
+
 def test_sections_follow_the_reading_order(tree):
     assert tuple(s["id"] for s in tree.all("details", class_="section")) == SECTIONS
 

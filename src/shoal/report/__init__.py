@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.report.html import SECTIONS, render, write
-    from shoal.report.summary import SCHEMA, summarize
-    from shoal.report.tables import prevalence_records, rename
+    from shoal.report.summary import summarize
+    from shoal.report.tables import SCHEMA, prevalence_records, rename
 
 __all__ = [
     "SCHEMA",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "SCHEMA": "shoal.report.summary",
+    "SCHEMA": "shoal.report.tables",
     "SECTIONS": "shoal.report.html",
     "prevalence_records": "shoal.report.tables",
     "rename": "shoal.report.tables",

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from shoal.report.budget import HARD_STOP_MB, MEGABYTE, STEPS, Detail, cut
 from shoal.report.page import Page
+from shoal.report.tables import SCHEMA
 from shoal.report.view import fixed, points, short
 from shoal.report.view import percent as as_percent
 
@@ -101,6 +102,11 @@ def _fit(
     if not 0 < max_mb <= HARD_STOP_MB:
         raise ValueError(
             f"max_mb must lie between 0 and {HARD_STOP_MB}, got {max_mb!r}"
+        )
+    if summary.get("schema") != SCHEMA:
+        raise ValueError(
+            f"summary has schema {summary.get('schema')!r}; this version of shoal "
+            f"renders {SCHEMA!r}"
         )
     wanted = _check_sections(sections)
     left_out: list[str] = []

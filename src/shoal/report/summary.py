@@ -19,6 +19,7 @@ from shoal.report.palette import class_color
 from shoal.report.profile import numeric_columns
 from shoal.report.projection import Plane, domain_plane, feature_plane, sample_rows
 from shoal.report.scoring import describe_score
+from shoal.report.tables import SCHEMA
 from shoal.report.uncertainty import (
     describe_choice,
     describe_differences,
@@ -28,9 +29,7 @@ from shoal.report.uncertainty import (
     describe_reruns,
 )
 
-__all__ = ["SCHEMA", "summarize"]
-
-SCHEMA = "shoal-report/1"
+__all__ = ["summarize"]
 
 Record = dict[str, Any]
 

@@ -4,22 +4,12 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["PREVALENCE_COLUMNS", "prevalence_records", "rename"]
+__all__ = ["SCHEMA", "prevalence_records", "rename"]
 
 Record = dict[str, Any]
 
-#: Columns of ``prevalence.csv``.
-PREVALENCE_COLUMNS = (
-    "domain",
-    "class_id",
-    "class_name",
-    "estimate",
-    "lo",
-    "hi",
-    "level",
-    "n_rows",
-    "flag",
-)
+#: Of every summary; keys are only added within a number.
+SCHEMA = "shoal-report/1"
 
 
 def prevalence_records(summary: Mapping[str, Any]) -> list[Record]:

@@ -82,7 +82,7 @@
       }
       download(button.dataset.download);
       if (naming) {
-        status.textContent = "names.json is in your downloads. Run the line above in that folder, with the path of the model.";
+        status.textContent = "names.json is in your downloads: move it to where you run the line above, or give its path there.";
       }
     });
   }
