@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from scipy.io import mmwrite
+from scipy.io import mmread, mmwrite
 
 import shoal.io
 from shoal.datasets import load_penguins
 from shoal.io import read
+from shoal.io.matrix_market import read_matrix_market
 from shoal.io.schema import Schema
 
 PENGUINS = Path(shoal.io.__file__).parents[1] / "datasets" / "data" / "penguins.csv"
@@ -503,3 +504,32 @@ def test_the_light_door(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_matrix_market_as_scipy_reads_it(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.5, (6, 6))
+    counts = counts + counts.T if seed % 2 else counts
+    kinds: list[Any] = [
+        sparse.coo_array(counts),
+        sparse.coo_array(counts.astype(float) / 3),
+        counts.astype(float),
+        sparse.coo_array((6, 6)),
+    ]
+    for number, matrix in enumerate(kinds):
+        path = tmp_path / f"{number}.mtx"
+        symmetry = "general" if isinstance(matrix, np.ndarray) else None
+        mmwrite(path, matrix, symmetry=symmetry)
+        expected, found = mmread(path), read_matrix_market(path)
+        dense = [getattr(one, "toarray", lambda one=one: one)() for one in
+                 (expected, found)]  # fmt: skip
+        assert_array_equal(dense[1], dense[0])
+        assert sparse.issparse(found) == sparse.issparse(expected)
+
+
+def test_filling_gaps_leaves_the_table_alone(frame: pd.DataFrame) -> None:
+    gaps = with_gaps(frame)[["site", "size"]]
+    before = gaps.copy()
+    read(gaps, domain="site", impute="median")
+    pd.testing.assert_frame_equal(gaps, before)

@@ -1,6 +1,6 @@
 """NPY, NPZ and Matrix Market files, and arrays in memory."""
 
-import gzip
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,11 +12,27 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io.content import Content, is_sparse
+from shoal.io.matrix_market import read_matrix_market
 from shoal.io.options import Options
 
 __all__ = ["matrix_content", "map_npy", "read_mtx", "read_npy", "read_npz", "read_side"]
 
 Array = np.ndarray[Any, Any]
+
+# What numpy and zipfile raise about files that are not what they claim to be.
+BROKEN = (
+    ValueError,
+    TypeError,
+    LookupError,
+    EOFError,
+    OSError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    tokenize.TokenError,  # the header of an npy file is a Python literal
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 # How an npz file that scipy wrote names its pieces.
 SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
@@ -29,12 +45,11 @@ def read_npy(path: Path, options: Options) -> Content:
 
 def map_npy(path: Path) -> Array:
     """A numeric array on disk, mapped instead of read, checked for its shape."""
+    _check_magic(path, b"\x93NUMPY", "npy")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except BROKEN as error:
         raise _unreadable(path, error) from error
-    if not isinstance(array, np.ndarray):  # a zip archive under another name
-        raise InputError("E143", f'"{path}" is not an npy file', "name it .npz")
     return check_matrix(array)
 
 
@@ -44,13 +59,18 @@ def read_npz(path: Path, options: Options) -> Content:
     Every one-dimensional array is a column that ``domain``, ``id`` or ``label`` can
     name; the matrix is called X, or is the only array with two dimensions.
     """
+    _check_magic(path, b"PK", "npz")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             if SPARSE_KEYS <= set(archive.files):
-                return matrix_content(sparse.load_npz(path), options)
+                file.seek(0)
+                matrix = sparse.csr_array(sparse.load_npz(file))
+                matrix.check_format(full_check=True)
+                return matrix_content(matrix, options)
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error,
-            NotImplementedError) as error:  # fmt: skip
+    except InputError:
+        raise
+    except BROKEN as error:
         raise _unreadable(path, error) from error
     wide = [name for name, array in arrays.items() if array.ndim > 1]
     name = "X" if "X" in wide else (wide[0] if len(wide) == 1 else None)
@@ -69,15 +89,7 @@ def read_npz(path: Path, options: Options) -> Content:
 
 def read_mtx(path: Path, options: Options) -> Content:
     """A Matrix Market file, one row per line of ``domain_file``."""
-    from scipy.io import mmread
-
-    try:
-        opener: Any = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as file:
-            matrix = mmread(file)
-    except (ValueError, EOFError, OSError, OverflowError, zlib.error) as error:
-        raise _unreadable(path, error) from error
-    return matrix_content(matrix, options)
+    return matrix_content(read_matrix_market(path), options)
 
 
 def matrix_content(
@@ -106,9 +118,10 @@ def read_side(path: Path, n_rows: int) -> Any:
     if not path.is_file():
         raise InputError("E101", f'no file "{path}" (domain_file)', "check the path")
     if path.suffix == ".npy":
+        _check_magic(path, b"\x93NUMPY", "npy")
         try:
             values = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        except BROKEN as error:
             raise _unreadable(path, error) from error
         values = np.ravel(values)
     else:
@@ -153,6 +166,15 @@ def check_matrix(matrix: Any) -> Any:
             + pictures * (matrix.ndim == 4),
         )
     return matrix
+
+
+def _check_magic(path: Path, magic: bytes, format: str) -> None:
+    """Say that a file is no npy or npz file, before numpy takes it for a pickle."""
+    with path.open("rb") as file:
+        if file.read(len(magic)) != magic:
+            raise InputError(
+                "E143", f'"{path}" is not an {format} file', "check or replace the file"
+            )
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:

@@ -78,7 +78,9 @@ def _opened(path: Path, format: str) -> Iterator[Any]:
         else:
             with pyarrow.memory_map(str(path)) as source:
                 yield pyarrow.ipc.open_file(source)
-    except (pyarrow.ArrowException, OSError) as error:
+    except InputError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(
             "E143",
@@ -92,5 +94,7 @@ def _schema(file: Any) -> Any:
 
 
 def _to_pandas(table: Any) -> pd.DataFrame:
+    # Arrow's compiled code trusts offsets: those of a damaged file lead anywhere.
+    table.validate(full=True)
     # An index that pandas stored is a column like any other; dates keep their kind.
     return table.to_pandas(ignore_metadata=True)

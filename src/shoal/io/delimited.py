@@ -67,7 +67,6 @@ def read_chunks(
                 header=0,
                 names=header,
                 index_col=False,
-                usecols=columns,
                 dtype={name: str for name in header if name in as_text},
                 na_values=list(options.missing),
                 keep_default_na=False,
@@ -83,7 +82,8 @@ def read_chunks(
             if not n_rows and frame.empty:
                 raise _no_rows(file)
             n_rows += len(frame)
-            yield frame
+            # Not by usecols, with which pandas overlooks rows that are too long.
+            yield frame if columns is None else frame[columns]
     if not n_rows:
         raise _no_rows(file)
 

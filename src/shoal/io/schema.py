@@ -154,7 +154,8 @@ class Schema:
         if simple and not any(_parses(token) for token in self.missing):
             part = frame[names]
             if all(is_number(part[name]) for name in names):
-                X = np.ascontiguousarray(part.to_numpy(self.dtype, na_value=np.nan))
+                # A copy always: filling gaps must not reach the caller's table.
+                X = np.array(part.to_numpy(self.dtype, na_value=np.nan), order="C")
                 return self._fill(X, frame)
         width = sum(feature.width for feature in self.features)
         X = np.empty((len(frame), width), dtype=self.dtype)
@@ -198,7 +199,7 @@ class Schema:
     def _fill(self, X: Array, frame: pd.DataFrame) -> Array:
         """Put the stated values where a number is missing; anything else is E115."""
         with np.errstate(invalid="ignore", over="ignore"):
-            total = X.sum()  # one pass, no mask, when all is well
+            total = X.sum(dtype=float)  # one pass, no mask, when all is well
         if np.isfinite(total):
             return X
         start = 0
