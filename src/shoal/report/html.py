@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from shoal.report.budget import HARD_STOP_MB, MEGABYTE, STEPS, Detail, cut
 from shoal.report.page import Page
 from shoal.report.tables import SCHEMA
-from shoal.report.view import fixed, points, short
+from shoal.report.view import fixed, points, short, signed
 from shoal.report.view import percent as as_percent
 
 __all__ = ["SECTIONS", "render", "write"]
@@ -188,6 +188,7 @@ def _template() -> Any:
         "points": points,
         "short": short,
         "fixed": fixed,
+        "signed": signed,
         "marked": mark_words,
     }
     return environment.get_template("report.html")

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["MOST_DOMAINS", "View", "fixed", "percent", "points", "short"]
+__all__ = ["MOST_DOMAINS", "View", "fixed", "percent", "points", "short", "signed"]
 
 MOST_DOMAINS = 50
 MINUS = "\N{MINUS SIGN}"
@@ -35,6 +35,20 @@ def points(difference: float | None) -> str:
 def fixed(value: float | None, digits: int) -> str:
     """A number with a fixed number of digits; a dash where there is none."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign; none where it rounds to zero.
+
+    Examples
+    --------
+    >>> signed(1.25, 1), signed(-0.01, 1)
+    ('+1.2', '0.0')
+    """
+    sign = (
+        "+" if round(value, digits) > 0 else MINUS if round(value, digits) < 0 else ""
+    )
+    return f"{sign}{abs(value):.{digits}f}"
 
 
 def short(value: Any) -> str:
