@@ -153,6 +153,15 @@ def test_columns_that_the_model_needs(
         table.schema.encode(frame.drop(columns="size"))
 
 
+def test_a_domain_file_beside_named_columns(
+    frame: pd.DataFrame, table: Any, tmp_path: Path
+) -> None:
+    path = write(frame, tmp_path / "x.csv")
+    with pytest.raises(InputError, match="domain_file says nothing") as caught:
+        next(batches(path, table.schema, domain_file=tmp_path / "d.txt"))
+    assert caught.value.code == "E145"
+
+
 def test_text_where_fit_saw_numbers(
     frame: pd.DataFrame, table: Any, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_folder_of_images(root: Path) -> None:
     assert table.messages == []
     assert table.source["rows"] == 121
     assert Schema.from_dict(table.schema.to_dict()).kind == "images"
+    assert read([root]).n_rows == 121
     assert list_images(root).fingerprint == table.source["fingerprint"]
 
 

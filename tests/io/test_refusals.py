@@ -143,6 +143,10 @@ LISTS = [[1.0, 2.0]] * N_ROWS
         (np.ones((6, 2)), {"domain": list("ababab")}, "E126", "100% of vectors"),
         (np.full((6, 2), np.nan), {"domain": list("ababab")}, "E115", "row 1, column"),
         (table(extra=[np.inf] + [1.0, 2.0] * 29 + [0.5]), SITE, "E115", "row 1, extra"),
+        (table(), {"domain_file": "d.txt"}, "E145", "domain_file says nothing about"),
+        (table(), SITE | {"layer": "raw"}, "E145", "layer says nothing about a table"),
+        (np.eye(6), {"domain": list("ababab"), "drop": ["x"]}, "E145", "drop says not"),
+        (np.eye(6), {"domain": list("ababab"), "text": "x"}, "E145", "text says noth"),
         (table(size=None), SITE, "E114", "1 empty"),
         (table(size=pd.Series([np.nan] * N_ROWS)), SITE, "E114", "1 empty"),
         (table(when=pd.date_range("2024", periods=N_ROWS))[["site", "when"]], SITE,
@@ -218,8 +222,11 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
         read([tmp_path / "a.csv", tmp_path / "b.csv"])
     assert caught.value.code == "E147"
     np.save(tmp_path / "c.npy", np.eye(3))
-    with pytest.raises(InputError, match="several files must be tables"):
-        read([tmp_path / "a.csv", tmp_path / "c.npy"])
+    (tmp_path / "texts" / "a").mkdir(parents=True)
+    (tmp_path / "texts" / "a" / "x.txt").write_text("some words")
+    for other in ("c.npy", "texts"):
+        with pytest.raises(InputError, match="several files must be tables"):
+            read([tmp_path / "a.csv", tmp_path / other])
 
 
 def test_too_big_for_the_memory(

@@ -34,6 +34,9 @@ BROKEN = (
     zlib.error,
 )
 
+# An embedding with more identical rows than this share says nothing.
+IDENTICAL = 0.5
+
 # How an npz file that scipy wrote names its pieces.
 SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
 
@@ -166,6 +169,25 @@ def check_matrix(matrix: Any) -> Any:
             + pictures * (matrix.ndim == 4),
         )
     return matrix
+
+
+def check_varied(X: Any) -> None:
+    """E126 for an embedding in which most rows are the same."""
+    if is_sparse(X) or len(X) < 3:
+        return
+    rows = np.ascontiguousarray(X)
+    bits = rows.view(np.uint64 if rows.dtype.itemsize == 8 else np.uint32)
+    odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        # Equal rows have equal sums, in exact arithmetic modulo 2^64.
+        sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
+    share = np.unique(sums, return_counts=True)[1].max() / len(sums)
+    if share > IDENTICAL:
+        raise InputError(
+            "E126",
+            f"{share:.0%} of vectors are identical",
+            "check the encoder step; blank images?",
+        )
 
 
 def _check_magic(path: Path, magic: bytes, format: str) -> None:

@@ -170,6 +170,7 @@ def _contents(
 def _frames(
     path: Path, format: str, options: Options, schema: Schema, batch_rows: int
 ) -> Iterator[Content]:
+    options.refuse_unfit(table=True)
     told = replace(options, format=format)
     if format in ("csv", "tsv"):
         known = delimited.read_header(path, told)

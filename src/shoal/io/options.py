@@ -68,3 +68,30 @@ class Options:
         """Columns whose cells are names or words, whatever they look like."""
         named = (self.domain, self.id, self.label, self.text)
         return {name for name in named if isinstance(name, str)}
+
+    def refuse_unfit(self, table: bool, annotated: bool = False) -> None:
+        """Refuse options that would be overlooked in silence.
+
+        Parameters
+        ----------
+        table : bool
+            Whether the source has named columns instead of a matrix.
+        annotated : bool
+            Whether it is AnnData.
+        """
+        unfit = {
+            "domain_file": table and self.domain_file is not None,
+            "features": not table and self.features is not None,
+            "drop": not table and len(self.drop) > 0,
+            "text": not table and self.text is not None,
+            "layer": not annotated and self.layer is not None,
+            "use_rep": not annotated and self.use_rep is not None,
+        }
+        what = "a table with named columns" if table else "a matrix"
+        for name in (name for name, wrong in unfit.items() if wrong):
+            instead = "name the column with --domain instead"
+            raise InputError(
+                "E145",
+                f"{name} says nothing about {what}",
+                instead if name == "domain_file" else "leave it out",
+            )

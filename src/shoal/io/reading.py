@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io.arrays import check_length
+from shoal.io.arrays import check_length, check_varied
 from shoal.io.cells import numbers, words
 from shoal.io.columns import Feature, plan_columns
-from shoal.io.content import Content, is_sparse
+from shoal.io.content import Content
 from shoal.io.domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.images import list_images
 from shoal.io.names import join, require_columns
@@ -25,9 +25,6 @@ from shoal.io.text import learn_vocabulary
 __all__ = ["read"]
 
 Array = np.ndarray[Any, Any]
-
-# An embedding with more identical rows than this share says nothing.
-IDENTICAL = 0.5
 
 
 def read(
@@ -142,7 +139,8 @@ def read(
     options = Options(**given)
     content = open_content(data, options)
     if content.kind == "images":
-        return _read_images(Path(data), options)
+        return _read_images(Path(content.source["path"]), options)
+    options.refuse_unfit(content.matrix is None, content.annotated)
     return _Reading(content, options).table()
 
 
@@ -176,8 +174,8 @@ class _Reading:
         if self.options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
         X = schema.encode(self._rows(), self.messages)
-        if self.matrix is not None:
-            _check_varied(X, self.kind)
+        if self.kind == "embedding":
+            check_varied(X)
         shown = self.frame[schema.needed] if self.matrix is None else None
         return Table(
             X=X,
@@ -344,25 +342,6 @@ def _with_domains(content: Content, options: Options) -> Content:
     check_length(content.n_rows, len(values), "domains")
     values.index = content.frame.index
     return replace(content, frame=content.frame.assign(domain=values))
-
-
-def _check_varied(X: Any, kind: str) -> None:
-    """E126 for an embedding in which most rows are the same."""
-    if kind != "embedding" or is_sparse(X):
-        return
-    rows = np.ascontiguousarray(X)
-    bits = rows.view(np.uint64 if rows.dtype.itemsize == 8 else np.uint32)
-    odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        # Equal rows have equal sums, in exact arithmetic modulo 2^64.
-        sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
-    share = np.unique(sums, return_counts=True)[1].max() / len(sums)
-    if share > IDENTICAL and len(sums) > 2:
-        raise InputError(
-            "E126",
-            f"{share:.0%} of vectors are identical",
-            "check the encoder step; blank images?",
-        )
 
 
 def _read_images(root: Path, options: Options) -> Table:

@@ -1,5 +1,6 @@
 """From a path to what it holds: which format, which reader, how many rows."""
 
+import hashlib
 import io
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io import columnar, delimited
 from shoal.io.anndata import read_h5ad
-from shoal.io.arrays import map_npy, read_mtx, read_npy, read_npz, read_side
+from shoal.io.arrays import map_npy, read_mtx, read_npy, read_npz
 from shoal.io.content import Content, fingerprint_file
 from shoal.io.images import holds_images
 from shoal.io.memory import check_memory, take
@@ -97,11 +98,11 @@ def file_names(paths: Any) -> list[str]:
 def _several(paths: Any, options: Options) -> Content:
     """Files below each other; each is a domain unless a column says otherwise."""
     parts = [_one(path, replace(options, sample=None)) for path in paths]
-    if any(part.matrix is not None for part in parts):
+    if any(part.matrix is not None or part.kind != "table" for part in parts):
         raise InputError(
             "E145",
             "several files must be tables with named columns",
-            "put arrays into one npz file with a domain for each row",
+            "put arrays into one npz file, and texts or images into one folder",
         )
     first = parts[0].frame
     for path, part in zip(paths, parts, strict=True):
@@ -151,12 +152,7 @@ def _one(data: Any, options: Options) -> Content:
     if format in readers:
         content = readers[format](path, options)
     else:
-        frame = _read_table(path, format, options)
-        if options.domain_file is not None:
-            frame = frame.assign(
-                domain=read_side(Path(options.domain_file), len(frame))
-            )
-        content = Content(frame=frame)
+        content = Content(frame=_read_table(path, format, options))
     if not content.n_rows:
         raise InputError("E103", f'"{path}" has no rows', "check how it was made")
     return replace(content, source={**source, "rows": content.n_rows})
@@ -208,8 +204,6 @@ def _sampled(frames: Iterator[pd.DataFrame], n_rows: int, seed: int) -> pd.DataF
 
 def _from_stdin(options: Options) -> Content:
     content = sys.stdin.buffer.read()
-    import hashlib
-
     if options.format not in (None, "csv", "tsv"):
         raise InputError(
             "E102", f"standard input is read as CSV, not {options.format}", "use a file"
@@ -228,7 +222,7 @@ def _from_stdin(options: Options) -> Content:
 
 def _from_folder(path: Path, options: Options) -> Content:
     if holds_images(path):
-        return Content(frame=pd.DataFrame(), kind="images")
+        return Content(frame=pd.DataFrame(), kind="images", source={"path": str(path)})
     if next(path.glob("*/**/*.txt"), None) is not None:
         return read_text_folder(path)
     raise InputError(
