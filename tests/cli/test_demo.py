@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 from shoal.cli.app import EXAMPLES, app
 from shoal.cli.demo import demo
+from shoal.cli.demo_data import DATASETS
 from shoal.cli.tables import percent, share_with_interval
 from shoal.datasets import load_penguins
 from shoal.metrics import matched_accuracy, true_prevalence
@@ -181,6 +183,9 @@ def test_next_commands_work_as_printed(run: Result, written: Path, cli):
 
 
 def test_json_is_one_document_and_the_bar_is_elsewhere(tmp_path: Path, written: Path):
+    """And an earlier demo that nobody changed is replaced without asking."""
+    shutil.copytree(written, tmp_path / "shoal-demo")
+    (tmp_path / "shoal-demo" / "notes.txt").write_text("mine\n")
     keyboard, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "shoal", "demo", "--json"],
@@ -206,6 +211,7 @@ def test_json_is_one_document_and_the_bar_is_elsewhere(tmp_path: Path, written: 
     assert found == [float(record["estimate"]) for record in records]
     assert "finding the classes" in seen
     assert "\x1b[" in seen  # a bar that redraws itself
+    assert (tmp_path / "shoal-demo" / "notes.txt").read_text() == "mine\n"
 
 
 def read_terminal(keyboard: int) -> str:
@@ -221,25 +227,18 @@ def read_terminal(keyboard: int) -> str:
     return seen.decode()
 
 
-def test_an_earlier_demo_is_replaced_but_not_a_changed_one(cli, written: Path):
-    with chdir(written.parent):
-        notes = written / "notes.txt"
-        notes.write_text("mine\n")
-        before = (written / "prevalence.csv").read_bytes()
-        done = cli("demo", "--quiet")
-        assert (done.code, done.stdout, done.stderr) == (0, "", "")
-        assert (written / "prevalence.csv").read_bytes() == before
-        (written / "prevalence.csv").write_text("mine\n")
-        refused = cli("demo", "--quiet")
-        assert refused.code == 2
-        assert "error[E136]" in refused.stderr
-        assert "prevalence.csv" in refused.stderr
-        assert (written / "prevalence.csv").read_text() == "mine\n"
-        done = cli("demo", "--quiet", "--force")
-        assert done.code == 0
-        assert (written / "prevalence.csv").read_bytes() == before
-        assert notes.read_text() == "mine\n"
-        notes.unlink()
+def test_a_changed_demo_is_only_replaced_by_force(cli, written: Path, tmp_path: Path):
+    shutil.copytree(written, tmp_path / "shoal-demo")
+    changed = tmp_path / "shoal-demo" / "prevalence.csv"
+    changed.write_text("mine\n")
+    refused = cli("demo", "--quiet")
+    assert refused.code == 2
+    assert "error[E136]" in refused.stderr
+    assert "prevalence.csv" in refused.stderr
+    assert changed.read_text() == "mine\n"
+    done = cli("demo", "--quiet", "--force")
+    assert (done.code, done.stdout, done.stderr) == (0, "", "")
+    assert changed.read_bytes() == (written / "prevalence.csv").read_bytes()
 
 
 # ---- what stops it ---------------------------------------------------------------
@@ -274,6 +273,17 @@ def test_unknown_data_are_named(cli):
     assert "penguins and digits" in ended.stderr
 
 
+def test_digits_are_dealt_to_sites():
+    data = DATASETS["digits"]()
+    mixes = pd.crosstab(data.frame["site"], data.frame["digit"], normalize="index")
+    assert mixes.shape == (12, 10)
+    assert np.linalg.cond(mixes) < 15
+    assert data.images(0).dtype == np.uint8
+    assert data.images(0).shape == (8, 8)
+    assert np.isfinite(data.frame.filter(like="pixel").to_numpy()).all()
+
+
+@pytest.mark.slow
 def test_digits(cli, tmp_path: Path):
     """Ten digits on twelve sites, pictures in the report."""
     ended = cli("demo", "digits", "--json")
@@ -282,7 +292,4 @@ def test_digits(cli, tmp_path: Path):
     assert found["n_classes"] == 10
     assert found["score"]["accuracy"] > 0.9
     assert found["score"]["accuracy"] > found["agreement"][1]["accuracy"]
-    frame = pd.read_csv(tmp_path / "shoal-demo" / "digits.csv")
-    assert frame["site"].nunique() == 12
-    assert np.isfinite(frame.filter(like="pixel").to_numpy()).all()
     assert "data:image" in (tmp_path / "shoal-demo" / "report.html").read_text()

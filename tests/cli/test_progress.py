@@ -1,6 +1,7 @@
 """Stages: announced before they begin, with the time gone and left."""
 
 import io
+import re
 
 import pytest
 from numpy.testing import assert_allclose
@@ -56,6 +57,12 @@ def test_plain_lines(capsys):
         "[2/2] fitting (1:15 gone, about 3:45 left)",
         "[2/2] fitting, 50% of it done (1:30 gone, about 0:15 left)",
     ]
+
+
+def test_verbose_lines_tell_the_memory(capsys):
+    with Output("toy", verbose=True).stages(PLAN) as stages:
+        stages.begin("read")
+    assert re.fullmatch(r"\[1/2\] reading \[\d+ MB\]\n", capsys.readouterr().err)
 
 
 def test_a_bar_on_a_terminal(monkeypatch):

@@ -8,7 +8,7 @@ from shoal.cli.options import Force, Out, Speech, Work
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
-from shoal.cli.progress import Stage
+from shoal.cli.progress import Stage, clock
 from shoal.cli.reading import Data, Source, name_of, read
 from shoal.cli.tables import percent, plain_table
 
@@ -73,7 +73,8 @@ def show(output: Output) -> None:
         ),
         f"{found['n_rows']:,} rows, {found['n_features']:,} features "
         f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
-        "beside the libraries.",
+        f"beside the libraries and, on one core, very roughly "
+        f"{clock(found['seconds_to_fit'])} minutes.",
         f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
         "told apart.",
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli.demo_compare import compare, compare_plan
-from shoal.cli.demo_data import DATASETS, DemoData
+from shoal.cli.demo_data import DATASETS, KNOWN_K, DemoData
 from shoal.cli.fit import results, show_results, summary_of, write_run
 from shoal.cli.fitting import Settings, find_classes, plan_fit
 from shoal.cli.groups import with_groups
@@ -50,7 +50,8 @@ def demo(
     twelve sites and finds the digits. An earlier demo in the folder is replaced.
     """
     with running("demo", **speech.options) as output:
-        settings = Settings(work, k=_known(which))
+        refuse_unknown(which)
+        settings = Settings(work, k=KNOWN_K.get(which))
         files = (*FILES, f"{which}.csv", NEW)
         if force:
             refuse_existing(out, files, force=True)
@@ -72,12 +73,11 @@ def demo(
         show(output, data, out)
 
 
-def _known(which: str) -> int | None:
-    """Number of classes that the demo asks for; E002 for unknown data."""
+def refuse_unknown(which: str) -> None:
+    """Raise E002 for data that the demo does not have."""
     if which not in DATASETS:
         known = " and ".join(DATASETS)
         raise CommandError("E002", f'no demo "{which}"', f"there are {known}")
-    return 10 if which == "digits" else None
 
 
 def read_demo(data: DemoData) -> Any:
@@ -125,10 +125,10 @@ def agreement_table(agreement: list[dict[str, Any]]) -> Any:
 
 def next_commands(data: DemoData, out: Path) -> list[str]:
     """Commands that work as printed, on the files that the demo wrote."""
-    table = str(out / f"{data.name}.csv")
+    table, k = str(out / f"{data.name}.csv"), KNOWN_K.get(data.name)
     commands = [
         ["fit", table, "--domain", data.domain, "--label", data.label,
-         *(["--k", str(data.k)] if data.k else [])],
+         *(["--k", str(k)] if k else [])],
         ["predict", str(out), table],
         ["adapt", str(out), str(out / NEW), "--domain-name", "new"],
     ]  # fmt: skip

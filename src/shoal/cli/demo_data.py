@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DATASETS", "DemoData"]
+__all__ = ["DATASETS", "KNOWN_K", "DemoData"]
 
 N_SITES = 12
 ALPHA = 3.0
@@ -25,8 +25,6 @@ class DemoData:
         Rows without a domain.
     title, story : str
         What the data are, in a line.
-    k : int or None
-        Number of classes to ask for; None lets the demo choose.
     images : callable or None
         The picture of a row.
     """
@@ -38,7 +36,6 @@ class DemoData:
     new: Any
     title: str
     story: str
-    k: int | None = None
     images: Any = None
 
 
@@ -90,7 +87,6 @@ def digits() -> DemoData:
         title="Handwritten digits of twelve sites",
         story=f"{len(frame)} scans of handwritten digits, dealt to {N_SITES} sites "
         "with mixes of their own, no digit told",
-        k=10,
         images=lambda row: _picture(X[row]),
     )
 
@@ -103,3 +99,5 @@ def _picture(pixels: Any) -> Any:
 
 
 DATASETS = {"penguins": penguins, "digits": digits}
+#: Numbers of classes that a demo asks for; the others let it be chosen.
+KNOWN_K = {"digits": 10}

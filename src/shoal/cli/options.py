@@ -63,6 +63,9 @@ class Speech:
     quiet: Annotated[
         bool, speaking("--quiet", "-q", help="Print nothing but errors (and --json).")
     ] = False
+    verbose: Annotated[
+        bool, speaking("--verbose", "-v", help="Lines instead of a bar, with memory.")
+    ] = False
     no_color: Annotated[
         bool, speaking("--no-color", help="No colour; NO_COLOR does the same.")
     ] = False
@@ -89,6 +92,7 @@ class Speech:
         return {
             "as_json": self.as_json,
             "quiet": self.quiet,
+            "verbose": self.verbose,
             "color": not self.no_color,
             "strict": self.strict,
             "debug": self.debug,

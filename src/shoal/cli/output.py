@@ -40,6 +40,7 @@ class Output:
     command: str
     as_json: bool = False
     quiet: bool = False
+    verbose: bool = False
     color: bool = True
     debug: bool = False
     strict: bool = False
@@ -70,7 +71,7 @@ class Output:
         """Stages of the work; each is announced before it begins, unless quiet."""
         if self.quiet:
             return nullcontext(Stages(plan, lambda stages: None))
-        return stages_on(self._console(sys.stderr), plan)
+        return stages_on(self._console(sys.stderr), plan, verbose=self.verbose)
 
     def end(self, status: str) -> None:
         """Print the JSON document if that is what was asked for."""

@@ -105,10 +105,15 @@ class Stages:
 
 
 @contextmanager
-def stages_on(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
-    """Stages shown on stderr: a bar on a terminal, plain lines in a log or a pipe."""
-    if not sys.stderr.isatty():
-        yield Stages(plan, PlainLines())
+def stages_on(
+    console: Any, plan: Mapping[str, Stage], *, verbose: bool = False
+) -> Iterator[Stages]:
+    """Stages shown on stderr: a bar on a terminal, plain lines in a log or a pipe.
+
+    ``verbose`` makes lines everywhere, each with the memory that was needed so far.
+    """
+    if verbose or not sys.stderr.isatty():
+        yield Stages(plan, PlainLines(verbose))
     else:
         with _bar(console, plan) as stages:
             yield stages
@@ -118,6 +123,7 @@ def stages_on(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
 class PlainLines:
     """Says stages as lines of text, and a long one again now and then."""
 
+    verbose: bool = False
     key: str = ""
     said: float = 0.0
 
@@ -129,7 +135,8 @@ class PlainLines:
         self.key, self.said = stages.current, stages.elapsed
         part = "" if new else f", {stages.share:.0%} of it done"
         line = f"[{stages.number}/{len(stages.plan)}] {stages.text}{part}"
-        print(line + _times(stages), file=sys.stderr, flush=True)
+        memory = _memory() if self.verbose else ""
+        print(line + _times(stages) + memory, file=sys.stderr, flush=True)
 
 
 def _times(stages: Stages) -> str:
@@ -137,6 +144,16 @@ def _times(stages: Stages) -> str:
     if stages.left is None or stages.elapsed < 1:
         return ""
     return f" ({clock(stages.elapsed)} gone, about {clock(stages.left)} left)"
+
+
+def _memory() -> str:
+    """Most memory that this process has held; nothing where no system call tells."""
+    try:
+        import resource
+    except ImportError:
+        return ""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f" [{peak / (1e6 if sys.platform == 'darwin' else 1e3):,.0f} MB]"
 
 
 def clock(seconds: float) -> str:
