@@ -97,6 +97,16 @@ def loose_image(folder: Path) -> None:
     (folder / "photos" / "a" / "0.png").rename(folder / "photos" / "loose.png")
 
 
+def huge_array(folder: Path) -> None:
+    """A file whose header claims more numbers than any memory holds; it is sparse."""
+    shape = (4_000_000, 30_000)
+    header = np.lib.format.header_data_from_array_1_0(np.zeros((1, 1)))
+    with (folder / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header | {"shape": shape})
+        file.truncate(file.tell() + 8 * shape[0] * shape[1])
+    (folder / "d.txt").write_text("a\n")
+
+
 def noise(folder: Path) -> None:
     rng = np.random.default_rng(1)
     rows = pd.DataFrame(rng.normal(size=(300, 2)), columns=["size", "mass"])
@@ -232,6 +242,9 @@ READING = {
         "E130", 3, "size",
     ),
     "fractional counts": Case(GOOD, f"{FIT} --counts", "E130", 3, "size"),
+    "a huge array": Case(
+        huge_array, "fit x.npy --domain-file d.txt", "E137", 3, "GiB", "--sample"
+    ),
     "columns of the same name": Case(
         text("x.csv", "site,size,size\na,1,2\nb,3,4\n"), FIT, "E141", 3, "size"
     ),
@@ -361,6 +374,9 @@ MODEL = {
     "a missing domain to class": Case(
         lambda f: _penguins(f, with_cell("island", 3, None)),
         "predict run new.csv", "E110", 3, "island", "--pooled",
+    ),
+    "an array for a model of columns": Case(
+        array(np.eye(60)), "predict run x.npy --pooled", "E133", 6, "bill_length_mm"
     ),
     "assignments in the way": Case(
         text("rows.csv", "mine"), "predict run penguins.csv --out rows.csv", "E136", 2,

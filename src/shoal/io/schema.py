@@ -99,6 +99,13 @@ class Schema:
         messages = [] if messages is None else messages
         if self.n_columns is not None:
             return self._encode_matrix(data)
+        if not hasattr(data, "columns"):
+            raise ModelFileError(
+                "E133",
+                f'the model needs columns by name ("{self.needed[0]}", ...), and an '
+                "array has none",
+                "pass a table with these columns",
+            )
         self.require([str(name) for name in data.columns])
         if self.text is not None:
             return self._encode_text(data, messages)

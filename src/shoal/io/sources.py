@@ -140,15 +140,15 @@ def _one(data: Any, options: Options) -> Content:
     if path.is_dir():
         return _from_folder(path, options)
     format = recognise(path, options.format)
+    if format == "npy":  # before it is read for its fingerprint
+        mapped = map_npy(path)
+        check_memory(mapped.size if options.sample is None else 0, f'"{path}"')
     source = {
         "path": str(path),
         "fingerprint": fingerprint_file(path),
         "bytes": path.stat().st_size,
     }
     readers = {"npy": read_npy, "npz": read_npz, "h5ad": read_h5ad, "mtx": read_mtx}
-    if format == "npy":
-        mapped = map_npy(path)
-        check_memory(mapped.size if options.sample is None else 0, f'"{path}"')
     if format in readers:
         content = readers[format](path, options)
     else:
