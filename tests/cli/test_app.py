@@ -15,6 +15,7 @@ from shoal.cli import main
 from shoal.cli.app import EXAMPLES, app
 from shoal.cli.messages import CATALOGUE, EXIT_CODES, CommandError
 from shoal.cli.output import running
+from shoal.cli.tables import prevalence_table
 from shoal.exceptions import CollapseWarning, InputError
 
 
@@ -226,3 +227,40 @@ def test_every_code_is_explained(code: str):
     result = CliRunner().invoke(app, ["explain", code.lower()])
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{code}: {CATALOGUE[code].title}")
+
+
+def test_a_reader_who_leaves_early_is_no_error():
+    command = [sys.executable, "-m", "shoal", "version"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 0
+    assert said == b""
+
+
+# ---- large tables ----------------------------------------------------------------
+
+
+def test_large_tables_are_shortened():
+    records = [
+        {
+            "domain": f"site{domain}",
+            "class_id": f"c{index}",
+            "class_name": f"c{index}",
+            "estimate": 0.1,
+            "lo": 0.05,
+            "hi": 0.2,
+            "level": 0.9,
+            "n_rows": 10,
+        }
+        for domain in range(60)
+        for index in range(10)
+    ]
+    table = prevalence_table(records, "site")
+    assert table.row_count == 40
+    assert "first 40 of 60" in str(table.title)
+    assert "intervals" not in str(table.title)
+    assert prevalence_table(records[:2], "site").row_count == 1

@@ -3,6 +3,7 @@
 Nothing here imports numpy or scikit-learn before a command needs them.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -22,6 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     COMMAND_LINE.set(tuple(given))
     try:
         code = get_command(app).main(given, prog_name="shoal", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the results has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     except KeyboardInterrupt:
         code = 130
     except CodedError as error:  # before a command began, such as in its --config

@@ -150,8 +150,8 @@ def show(output: Output) -> None:
         prevalence_table(found["prevalence"], "domain"),
         f"Fit score {score:.2f}: near 1 for rows like those of training, near 0 for "
         "rows unlike anything seen.",
-        "Written: " + ", ".join(map(str, output.files)),
     )
+    output.show_files()
     if score < LEAST_FIT:
         output.warn(
             "W163",

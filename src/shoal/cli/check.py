@@ -1,7 +1,5 @@
 """``shoal check``: how the data were read and what stands out, without fitting."""
 
-from typing import Any
-
 from shoal.cli.groups import with_groups
 from shoal.cli.looking import describe, remarks
 from shoal.cli.options import Force, Out, Speech, Work
@@ -10,12 +8,11 @@ from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
 from shoal.cli.progress import Stage, clock
 from shoal.cli.reading import Data, Source, name_of, read
-from shoal.cli.tables import percent, plain_table
+from shoal.cli.tables import percent, plain_table, shortened_table
 
 __all__ = ["check"]
 
 FILE = "check.json"
-SHOWN = 40
 
 
 @with_groups
@@ -44,24 +41,23 @@ def check(
             output.data = describe(table, work.seed)
         for remark in remarks(output.data):
             output.warn(remark.code, remark.text, remark.hint)
-        show(output)
         if out is not None:
             with filled_folder(out) as place:
                 write_json(place / FILE, output.data)
             output.files = [out / FILE]
-            output.show(f"Written: {out / FILE}")
+        show(output)
 
 
 def show(output: Output) -> None:
     """Tables of columns and domains, then what the numbers mean."""
     found = output.data
     output.show(
-        _shortened(
+        shortened_table(
             "Columns",
             ["column", "role", "why"],
             [[one["name"], one["role"], one["reason"]] for one in found["columns"]],
         ),
-        _shortened(
+        shortened_table(
             "Domains",
             ["domain", "rows"],
             [[name, str(size)] for name, size in found["domains"].items()],
@@ -78,9 +74,4 @@ def show(output: Output) -> None:
         f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
         "told apart.",
     )
-
-
-def _shortened(title: str, heads: list[str], rows: list[list[str]]) -> Any:
-    """A table of the first rows; --json has all."""
-    more = f" (first {SHOWN} of {len(rows)}; --json has all)"
-    return plain_table(title + more * (len(rows) > SHOWN), heads, rows[:SHOWN])
+    output.show_files()

@@ -61,10 +61,9 @@ def choose(
             gain = choice.held_out.max() - choice.baseline
             raise nothing_to_find(f"gain {gain:.3f} nats, within chance")
         output.data = describe(choice)
-        show(output)
         if out is not None:
             output.files = write(out, choice, output.data)
-            output.show("Written: " + ", ".join(map(str, output.files)))
+        show(output)
 
 
 def parse_range(text: str | None) -> range | None:
@@ -114,6 +113,7 @@ def show(output: Output) -> None:
     heads = ["classes", "unexplained (nats behind the best)", "rows that keep their "
              "class", "smallest singular value", ""]  # fmt: skip
     output.show(plain_table("Numbers of classes", heads, rows), found["sentence"] + ".")
+    output.show_files()
 
 
 def write(out: Path, choice: Any, found: dict[str, Any]) -> list[Path]:

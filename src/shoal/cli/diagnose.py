@@ -55,16 +55,16 @@ def diagnose(
         with output.stages(_plan(name_of(data), model, settings)) as stages:
             found = _ask(output, stages, data, source, model, settings, permutations)
         output.data = found.to_dict()
+        if out is not None:
+            with filled_folder(out) as place:
+                write_json(place / DIAGNOSTICS, output.data)
+            output.files = [out / DIAGNOSTICS]
         warn_findings(output, output.data["findings"])
         output.show(
             findings_table(output.data["findings"]),
             f"Verdict: {VERDICTS[found.verdict]}",
         )
-        if out is not None:
-            with filled_folder(out) as place:
-                write_json(place / DIAGNOSTICS, output.data)
-            output.files = [out / DIAGNOSTICS]
-            output.show(f"Written: {out / DIAGNOSTICS}")
+        output.show_files()
 
 
 def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]:

@@ -166,7 +166,5 @@ def show_results(output: Output) -> None:
             f"class (most common label of each domain: {percent(score['majority'])}); "
             f"prevalences off by {percent(score['prevalence_error'])} on average."
         )
-    output.show(
-        f"Verdict: {VERDICTS[found['verdict']]}",
-        "Written: " + ", ".join(map(str, output.files)),
-    )
+    output.show(f"Verdict: {VERDICTS[found['verdict']]}")
+    output.show_files()

@@ -145,7 +145,5 @@ def show(output: Output, model: Any) -> None:
         plural = "step" if steps == 1 else "steps"
         output.show(f"{steps} {plural} can be taken back with --undo.")
     if output.files:
-        output.show(
-            "Written: " + ", ".join(map(str, output.files)),
-            "Assignments get the names when `shoal predict` is run again.",
-        )
+        output.show_files()
+        output.show("Assignments get the names when `shoal predict` is run again.")

@@ -54,9 +54,17 @@ class Output:
         """Print results, unless they are wanted as JSON or not at all."""
         if not (self.quiet or self.as_json):
             console = self._console(sys.stdout)
-            for one in renderables:
-                # lines to copy must not be broken; tables know how to fit
-                console.print(one, soft_wrap=isinstance(one, str))
+            try:
+                for one in renderables:
+                    # lines to copy must not be broken; tables know how to fit
+                    console.print(one, soft_wrap=isinstance(one, str))
+            except SystemExit as error:  # rich's answer to a reader who left
+                raise BrokenPipeError from error
+
+    def show_files(self) -> None:
+        """Tell what was written."""
+        if self.files:
+            self.show("Written: " + ", ".join(map(str, self.files)))
 
     def warn(self, code: str, text: str, hint: str) -> None:
         """Say a coded warning, once, and keep it for the JSON document."""

@@ -18,7 +18,7 @@ from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Rows, name_of
 from shoal.cli.runs import assignments_name
 from shoal.cli.sizes import guess_rows
-from shoal.cli.tables import percent, plain_table
+from shoal.cli.tables import percent, shortened_table
 
 __all__ = ["predict"]
 
@@ -176,8 +176,8 @@ def show(output: Output, tally: Tally) -> None:
             "look at those with a small fit_score before you use their classes",
         )
     output.show(
-        plain_table("Rows by domain and class", ["domain", *tally.names], rows),
+        shortened_table("Rows by domain and class", ["domain", *tally.names], rows),
         f"{found['n_rows']:,} rows; {percent(unsure)} unsure (best class below "
         f"{found['min_confidence']:g}), {percent(unlike)} unlike the training rows.",
-        f"Written: {output.files[0]}",
     )
+    output.show_files()

@@ -12,10 +12,15 @@ __all__ = [
     "plain_table",
     "prevalence_table",
     "share_with_interval",
+    "shortened_table",
     "warn_findings",
 ]
 
 Record = Mapping[str, Any]
+
+SHOWN_ROWS = 40
+# More columns than this would not fit with their intervals.
+MOST_WITH_INTERVALS = 8
 
 #: Shape and word, never colour alone.
 MARKS = {"ok": ("✓ ok", "green"), "caution": ("! caution", "yellow"),
@@ -74,19 +79,32 @@ def prevalence_table(
     """
     names = {record["class_id"]: record["class_name"] for record in records}
     heads = [_head(class_id, names[class_id], notes or {}) for class_id in names]
+    wide = len(names) > MOST_WITH_INTERVALS
+    cell = _share if wide else share_with_interval
     by_domain: dict[str, list[Record]] = {}
     for record in records:
         by_domain.setdefault(record["domain"], []).append(record)
     rows = [
-        [domain, str(own[0]["n_rows"]), *map(share_with_interval, own)]
+        [domain, str(own[0]["n_rows"]), *map(cell, own)]
         for domain, own in by_domain.items()
     ]
-    level = records[0]["level"]
+    how = "" if wide else f", with {records[0]['level']:.0%} intervals"
+    title = f"Share of each class in each domain{how}"
+    return shortened_table(title, [domain_name, "rows", *heads], rows)
+
+
+def shortened_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Any:
+    """A table of the first rows; files and --json have all."""
+    more = f" (first {SHOWN_ROWS} of {len(rows)}; --json has all)"
     return plain_table(
-        f"Share of each class in each domain, with {level:.0%} intervals",
-        [domain_name, "rows", *heads],
-        rows,
+        title + more * (len(rows) > SHOWN_ROWS), columns, rows[:SHOWN_ROWS]
     )
+
+
+def _share(record: Record) -> str:
+    return percent(record["estimate"])
 
 
 def _head(class_id: str, name: str, notes: Mapping[str, str]) -> str:
