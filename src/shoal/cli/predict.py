@@ -24,6 +24,7 @@ __all__ = ["predict"]
 
 # More rows unlike those of training than this deserve a warning.
 MANY_UNLIKE = 0.1
+NO_DOMAIN = "(not used)"
 
 Pooled = Annotated[
     bool,
@@ -138,8 +139,10 @@ class Tally:
         total = None
         for frame in frames:
             total = total or guess_rows(data)  # the first batch shows: it can be read
-            domains = frame["domain"].fillna("(not used)").astype(str)
-            self.counts.update(zip(domains, frame["class"], strict=True))
+            sizes = frame.groupby(["domain", "class"], dropna=False).size()
+            for (domain, name), size in sizes.items():
+                known = domain == domain and domain is not None  # NaN is not itself
+                self.counts[str(domain) if known else NO_DOMAIN, name] += int(size)
             self.n_rows += len(frame)
             self.unsure += int(frame["unsure"].sum())
             self.unlike += int((frame["fit_score"] < UNLIKE).sum())

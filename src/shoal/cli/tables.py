@@ -118,8 +118,9 @@ def findings_table(findings: Sequence[Record]) -> Any:
     from rich.text import Text
 
     table = Table(title="Checks", title_justify="left", show_lines=True)
-    for name in ("check", "status", "what was seen, and what to do"):
-        table.add_column(name, no_wrap=name == "status")
+    table.add_column("check", max_width=24)
+    table.add_column("status", no_wrap=True)
+    table.add_column("what was seen, and what to do")
     for finding in findings:
         word, color = MARKS[finding["status"]]
         advice = f"\n→ {finding['advice']}" if finding["advice"] else ""
