@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from shoal.exceptions import CodedError, InputError
 from shoal.io import read
 
+CELLS = Path(__file__).parent / "data" / "cells.h5ad"
 N_ROWS = 60
 SITES = ["a", "b", "c"] * 20
 
@@ -232,11 +234,12 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
 def test_too_big_for_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.io.memory.available_memory", lambda: 10_000.0)
+    monkeypatch.setattr("shoal.io.capacity.available_memory", lambda: 3_000.0)
     table().to_parquet(tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text(text(extra="some more words"))
     np.save(tmp_path / "x.npy", np.ones((500, 3)))
-    for name in ("x.parquet", "x.csv", "x.npy"):
+    shutil.copy(CELLS, tmp_path / "x.h5ad")
+    for name in ("x.parquet", "x.csv", "x.npy", "x.h5ad"):
         big = pd.concat([table()] * 20)
         big.to_parquet(tmp_path / "x.parquet")
         big.to_csv(tmp_path / "x.csv", index=False)

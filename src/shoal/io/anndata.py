@@ -14,6 +14,7 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
+from shoal.io.capacity import check_memory
 from shoal.io.content import Content, is_sparse
 from shoal.io.extras import require
 from shoal.io.names import join
@@ -28,6 +29,7 @@ def read_h5ad(path: Path, options: Options) -> Content:
     """Rows of X, a layer or an embedding, with ``obs`` as columns beside them."""
     with opened(path) as file:
         rows = H5adRows(file, options)
+        check_memory(0 if options.sample else rows.n_numbers, f'"{path}"')
         matrix = rows.take(0, rows.n_rows)
         return Content(
             frame=rows.obs.reset_index(drop=True),
@@ -107,6 +109,12 @@ class H5adRows:
         self.names = None
         if home != "obsm":
             self.names = [str(name) for name in _read_frame(file["var"]).index]
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers are stored: a sparse matrix leaves out its zeros."""
+        dense = hasattr(self._node, "size")
+        return int(self._node.size if dense else self._node["data"].size)
 
     def take(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop``, dense or CSR as they are stored."""

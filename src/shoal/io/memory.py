@@ -1,6 +1,5 @@
-"""Tables that are in memory already, and whether a file would fit there."""
+"""Tables, arrays and AnnData objects that are in memory already."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,7 @@ from shoal.io.content import Content, fingerprint_frame, is_sparse
 from shoal.io.names import join
 from shoal.io.options import Options
 
-__all__ = ["available_memory", "check_memory", "to_frame", "take"]
-
-GIB = 2**30
-# Reading keeps the columns, their encoding and the copies of a fit at the same time.
-COPIES = 4
-# The share of free memory that reading may count on.
-ROOM = 0.8
+__all__ = ["take", "to_frame"]
 
 
 def take(data: Any, options: Options) -> Content:
@@ -70,32 +63,6 @@ def to_frame(data: Any) -> pd.DataFrame:
     if frame.empty:
         raise InputError("E103", "the table has no rows", "check how it was made")
     return frame
-
-
-def check_memory(cells: float, what: str) -> None:
-    """Raise E137 if so many numbers would not fit into the free memory."""
-    need, free = COPIES * 8 * cells, available_memory()
-    if free is not None and need > ROOM * free:
-        raise InputError(
-            "E137",
-            f"{what} needs about {need / GIB:.3g} GiB, {free / GIB:.3g} GiB free",
-            "--sample 200000, or fewer columns (--features)",
-        )
-
-
-def available_memory() -> float | None:
-    """Free memory in bytes, the limit of a container counted; None if unknown."""
-    found = []
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        sizes = dict(line.split(":") for line in lines)
-        found.append(float(sizes["MemAvailable"].split()[0]) * 1024)
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text().strip()
-        found.append(float(limit) - float(used))
-    except (OSError, ValueError, KeyError):  # another system, or no limit ("max")
-        pass
-    return min(found) if found else None
 
 
 def _with_source(content: Content, matrix: Any) -> Content:

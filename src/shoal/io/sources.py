@@ -15,9 +15,10 @@ from shoal.exceptions import InputError
 from shoal.io import columnar, delimited
 from shoal.io.anndata import read_h5ad
 from shoal.io.arrays import map_npy, read_mtx, read_npy, read_npz
+from shoal.io.capacity import check_memory
 from shoal.io.content import Content, fingerprint_file
 from shoal.io.images import holds_images
-from shoal.io.memory import check_memory, take
+from shoal.io.memory import take
 from shoal.io.names import join, nearest
 from shoal.io.options import Options
 from shoal.io.text import read_text_folder
