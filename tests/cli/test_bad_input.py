@@ -7,6 +7,7 @@ run), runs one command, and looks at how it ended and that the folder is as it w
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -543,3 +544,30 @@ def test_errors_are_one_document_with_json(cli, tmp_path: Path, name: str):
     assert document["status"] == "error"
     assert document["files"] == []
     assert document["messages"][-1]["code"] == case.code
+
+
+def test_a_missing_package_is_exit_5(cli, tmp_path: Path, monkeypatch):
+    """Without pyarrow: parquet cannot be read, and assignments become CSV."""
+    (tmp_path / "x.parquet").write_bytes(b"anything")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ended = cli("check", "x.parquet", "--domain", "site")
+    assert ended.code == 5
+    assert "error[E132]" in ended.stderr
+    assert 'pip install "shoal[parquet]"' in ended.stderr
+
+
+def test_a_key_that_an_h5ad_file_lacks(cli, tmp_path: Path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
+        file["X"] = np.eye(6, dtype=np.float32)
+        for group, column in (("obs", "sample"), ("var", "gene")):
+            names = file.create_group(group)
+            names.attrs["_index"] = "index"
+            names.attrs["column-order"] = [column]
+            names["index"] = [f"{group}{number}" for number in range(6)]
+            names[column] = ["a", "b"] * 3
+    ended = cli("check", "cells.h5ad", "--domain", "donor")
+    assert ended.code == 3
+    error, hint = ended.stderr.splitlines()[-2:]
+    assert error == 'error[E131] no "donor" in obs'
+    assert "sample" in hint

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_entries_are_replaced_and_others_stay(tmp_path: Path):
     assert "model/old" not in found
 
 
+def test_what_a_run_no_longer_writes_goes(tmp_path: Path):
+    write_run(tmp_path, "1")
+    for name in ("report.html", "notes.txt"):
+        (tmp_path / name).write_text("of the first run")
+    names = ["table.csv", "model", "report.html", "absent"]
+    with filled_folder(tmp_path, instead_of=names) as place:
+        (place / "table.csv").write_text("2")
+    assert set(content(tmp_path)) == {"table.csv", "notes.txt", "run.json"}
+
+
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyboardInterrupt()])
 def test_what_stops_the_body_leaves_no_trace(tmp_path: Path, error: BaseException):
     write_run(tmp_path / "old", "1")
@@ -87,6 +98,24 @@ def test_what_stops_the_body_leaves_no_trace(tmp_path: Path, error: BaseExceptio
             write(path)
     assert content(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_ctrl_c_waits_until_all_is_in_place(tmp_path: Path, monkeypatch):
+    """Pressed between two renames: the new run is whole, and then the command ends."""
+    write_run(tmp_path, "1")
+    replace = os.replace
+
+    def pressed(source: Path, target: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        write_run(tmp_path, "2")
+    monkeypatch.undo()
+    found = content(tmp_path)
+    assert found["table.csv"] == found["model/weights"] == "2"
+    refuse_foreign(tmp_path, NAMES, "demo")
 
 
 def test_a_file_keeps_its_ending_while_it_is_written(tmp_path: Path):

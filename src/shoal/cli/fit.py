@@ -112,7 +112,7 @@ def write_run(
     from shoal.report import write
 
     redact = summary["redacted"]
-    with filled_folder(folder) as place:
+    with filled_folder(folder, instead_of=FILES) as place:
         write_results(place, fitted, summary, redact=redact)
         if report:
             write(summary, place / REPORT)

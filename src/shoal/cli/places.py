@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -136,11 +138,12 @@ def _description(path: Path, found: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def filled_folder(folder: Path) -> Iterator[Path]:
+def filled_folder(folder: Path, *, instead_of: Sequence[str] = ()) -> Iterator[Path]:
     """Temporary folder to fill; what is in it takes its place if the body ends well.
 
-    Entries of the same name are replaced, others stay. Whatever stops the body, an
-    error or Ctrl-C, leaves no trace.
+    Entries of the same name are replaced, and those named in ``instead_of`` go, so
+    that no page of an earlier run stays beside a new model; others stay. Whatever
+    stops the body, an error or Ctrl-C, leaves no trace.
     """
     with readable_errors(folder), _parents(folder):
         temporary = _beside(folder)
@@ -149,8 +152,12 @@ def filled_folder(folder: Path) -> Iterator[Path]:
             yield temporary
             if not folder.exists():
                 os.replace(temporary, folder)
-            else:
+                return
+            old = [name for name in instead_of if not (temporary / name).exists()]
+            with _uninterrupted():
                 _move_entries(temporary, folder)
+                for name in old:
+                    _remove(folder / name)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -177,12 +184,32 @@ def _move_entries(temporary: Path, folder: Path) -> None:
             if final.exists():
                 os.replace(final, old)
             os.replace(entry, final)
-            if old.is_dir():
-                shutil.rmtree(old)
-            else:
-                old.unlink(missing_ok=True)
+            _remove(old)
         else:
             os.replace(entry, final)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait for a few renames, so that no two runs are mixed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is ever interrupted
+        return
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _beside(path: Path) -> Path:
