@@ -277,6 +277,18 @@ def test_manifest_and_classes(mixture: Fitted, tmp_path: Path) -> None:
         assert f"| {domain} | {100 * shares[0]:.1f} |" in card
 
 
+def test_the_card_tells_the_verdict(mixture: Fitted, tmp_path: Path) -> None:
+    verdict = {"word": "caution", "sentences": ["Look at {c1} and {c0}.", "Twice."]}
+    source = {"path": "/home/somebody/birds.csv"}
+    named = mixture.model.set_names({"c1": "Gentoo"})
+    summary = {"verdict": verdict, "source": source}
+    path = shoal.save(named, tmp_path / "model", summary=summary)
+    card = (path / "README.md").read_text()
+    assert "**caution** Look at Gentoo and c0. Twice." in card
+    assert "- **data**: birds.csv" in card
+    assert "somebody" not in card
+
+
 def test_the_run_folder_will_do(folder: Path, mixture: Fitted) -> None:
     again = shoal.load(folder.parent)
     assert_array_equal(

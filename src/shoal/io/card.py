@@ -1,6 +1,7 @@
 """The card of a saved model: what it is, in Markdown, for people."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 __all__ = ["write_card"]
@@ -29,6 +30,7 @@ def write_card(estimator: Any, manifest: Mapping[str, Any]) -> str:
         "",
         *_facts(manifest, summary),
         "",
+        *_verdict(summary, estimator.class_names_),
         "## Prevalence",
         "",
         "Share of each class in each domain, in percent.",
@@ -57,17 +59,13 @@ def write_card(estimator: Any, manifest: Mapping[str, Any]) -> str:
 def _facts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
     source = summary.get("source")
     source = source if isinstance(source, Mapping) else {}
-    diagnosis = summary.get("diagnosis")
-    verdict = summary.get("verdict")
-    if isinstance(diagnosis, Mapping):
-        verdict = diagnosis.get("verdict", verdict)
+    paths = source.get("paths") or [source.get("path") or ""]
     facts = {
         "saved": manifest["created"],
         "seed": manifest["seed"],
         "rows": source.get("rows") or summary.get("rows"),
-        "data": source.get("path") or source.get("paths"),
+        "data": ", ".join(PurePath(path).name for path in paths),
         "fingerprint of the data": source.get("fingerprint"),
-        "verdict of the diagnosis": verdict,
         "versions": ", ".join(
             f"{name} {number}" for name, number in manifest["versions"].items()
         ),
@@ -75,6 +73,19 @@ def _facts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]
     }
     return [f"- **{name}**: {_cell(value)}" for name, value in facts.items() if value
             or value == 0]  # fmt: skip
+
+
+def _verdict(summary: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """What the diagnosis said, in its own words; classes under their names."""
+    verdict = summary.get("verdict")
+    if not verdict:
+        return []
+    told = verdict if isinstance(verdict, Mapping) else {"word": verdict}
+    sentences = " ".join(map(str, told.get("sentences", ())))
+    for index, name in enumerate(names):
+        sentences = sentences.replace(f"{{c{index}}}", name)
+    word = _cell(told.get("word", ""))
+    return ["## Verdict", "", f"**{word}** {_cell(sentences)}".rstrip(), ""]
 
 
 def _prevalence(estimator: Any) -> list[str]:
