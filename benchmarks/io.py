@@ -144,9 +144,9 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
 def bare_seconds(model: Any, source: Path, batch_rows: int) -> dict[str, float]:
     """Seconds of predict_proba and of fit scores on rows that are in memory."""
     from shoal.io import batches
-    from shoal.io.assignments import _fit_score_of
+    from shoal.io.assignments import fit_score_of
 
-    fit_score = _fit_score_of(model)
+    fit_score = fit_score_of(model)
     total = {"predict": 0.0, "fit_score": 0.0, "rows": 0.0}
     for table in batches(source, model.schema_, batch_rows=batch_rows):
         total["predict"] += timed(

@@ -308,7 +308,7 @@ def test_what_looks_like_a_label(
 
 
 def test_y_beside_x_is_a_place(frame: pd.DataFrame) -> None:
-    frame = frame.assign(x=np.resize([1, 2, 3], 120), y=np.resize(["a", "b"], 120))
+    frame = frame.assign(y=np.resize(["a", "b"], 120), x=np.resize([1, 2, 3], 120))
     assert "y=a" in read(frame, domain="site").feature_names
 
 

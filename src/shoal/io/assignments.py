@@ -15,7 +15,7 @@ from shoal.io.names import join
 from shoal.io.table import Table
 from shoal.novelty import familiarity
 
-__all__ = ["assign", "write_assignments"]
+__all__ = ["assign", "fit_score_of", "write_assignments"]
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ def assign(
     """
     names = np.array(model.class_names_, dtype=object)
     known = set(model.domains_.tolist())
-    fit_score = _fit_score_of(model)
+    fit_score = fit_score_of(model)
     for table in tables:
         own = table.domains is not None and not pooled and prevalence is None
         if own:
@@ -141,7 +141,7 @@ def _check_known(domains: Any, known: set[Any]) -> None:
         )
 
 
-def _fit_score_of(model: Any) -> Callable[[Any], Array]:
+def fit_score_of(model: Any) -> Callable[[Any], Array]:
     """A function from rows to how usual each is among those of fit."""
     origin = model
     while hasattr(origin, "groups"):  # merged classes look through to the original

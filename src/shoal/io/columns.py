@@ -90,6 +90,7 @@ class Feature:
 class Plan:
     """Roles of all columns, what is left as features, and what people should know."""
 
+    known: list[str]
     columns: list[Column] = field(default_factory=list)
     features: list[Feature] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
@@ -123,7 +124,7 @@ def plan_columns(frame: pd.DataFrame, options: Options, roles: dict[str, str]) -
     known = [str(name) for name in frame.columns]
     require_columns(options.features or (), known, "features")
     require_columns(options.drop, known, "drop")
-    plan = Plan()
+    plan = Plan(known)
     for name in known:
         if name in roles:
             plan.columns.append(Column(name, roles[name], f"given as {roles[name]}"))
@@ -144,8 +145,12 @@ def looks_like_label(name: str, n_values: int, n_rows: int, known: list[str]) ->
 
     Only columns with few, repeated values can be: a coordinate called y is none.
     """
-    if n_values > min(MAX_LABELS, n_rows // 2) or n_values < 2:
-        return False
+    repeated = 2 <= n_values <= min(MAX_LABELS, n_rows // 2)
+    return repeated and is_label_name(name, known)
+
+
+def is_label_name(name: str, known: list[str]) -> bool:
+    """Whether a name is one that answers have; y is none beside an x."""
     plain = name.casefold().strip()
     if plain == "y" and "x" in (other.casefold() for other in known):
         return False
@@ -190,7 +195,7 @@ def _decide_numbers(
         plan.set_aside(name, "empty", "empty")
     elif present.min() == present.max():
         plan.set_aside(name, "the same in every row", "constant")
-    elif not asked and _is_label(name, present, series, options):
+    elif not asked and _is_label(name, present, plan.known):
         raise _looks_like_answer(name)
     elif not asked and dates:
         _set_aside_dates(plan, name)
@@ -209,7 +214,7 @@ def _decide_text(
     most = MAX_LEVELS_ASKED if asked else MAX_LEVELS
     if n_levels == 1:
         plan.set_aside(name, "the same in every row", "constant")
-    elif not asked and looks_like_label(name, n_levels, n_rows, _names(plan)):
+    elif not asked and looks_like_label(name, n_levels, n_rows, plan.known):
         raise _looks_like_answer(name)
     elif n_levels <= min(most, max(n_rows // 2, 2)):
         feature = Feature(name, "category", tuple(sorted(levels)))
@@ -234,11 +239,11 @@ def _decide_text(
         )
 
 
-def _is_label(name: str, present: Array, series: pd.Series, options: Options) -> bool:
-    if not whole(present):
+def _is_label(name: str, present: Array, known: list[str]) -> bool:
+    # The name first: counting the values of every column would take long.
+    if not is_label_name(name, known) or not whole(present):
         return False
-    n_values = len(np.unique(present))
-    return looks_like_label(name, n_values, len(present), [])
+    return looks_like_label(name, len(np.unique(present)), len(present), known)
 
 
 def _numbers_rows(name: str, present: Array) -> bool:
@@ -268,10 +273,6 @@ def _set_aside_dates(plan: Plan, name: str) -> None:
         f'"{name}" holds dates; not used',
         f"--drop {name} makes this quiet; as numbers they often name the domain",
     )
-
-
-def _names(plan: Plan) -> list[str]:
-    return [column.name for column in plan.columns]
 
 
 def _looks_like_answer(name: str) -> InputError:
