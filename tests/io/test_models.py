@@ -19,7 +19,7 @@ import shoal
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io import history
 from shoal.io.files import canonical_digest
-from shoal.io.models import read_manifest
+from shoal.io.models import MODELS, read_manifest
 from shoal.io.values import Reader, Writer
 
 
@@ -328,6 +328,32 @@ def test_the_summary_must_be_json(mixture: Fitted, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="plain JSON without NaN"):
         shoal.save(mixture.model, tmp_path / "m", summary={"x": float("nan")})
     assert not list(tmp_path.iterdir())
+
+
+class Shifted(shoal.DomainMixture):
+    """A class that the table of models does not know yet."""
+
+
+def test_a_class_can_join(
+    mixture: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, from a module that is only imported when such a model turns up."""
+    model = Shifted(3, search=False, random_state=0).fit(mixture.X, mixture.domains)
+    with pytest.raises(TypeError, match="must be one of .* got Shifted"):
+        shoal.save(model, tmp_path / "model")
+    (tmp_path / "shifted_models.py").write_text(
+        "from shoal.io.models import MODELS, _dump_plain\n"
+        "from tests.io.test_models import Shifted\n"
+        "def load(content, reader):\n"
+        "    state = {**content['params'], **content['state']}\n"
+        "    return reader.restore(Shifted, state)\n"
+        "MODELS['Shifted'] = (_dump_plain, load)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(MODELS, "Shifted", "shifted_models")
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert type(again).__name__ == "Shifted"
+    assert_array_equal(again.predict_proba(mixture.X), model.predict_proba(mixture.X))
 
 
 def test_only_models_of_shoal(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ No row of the training data is stored, with one exception that lies in the metho
 vocabulary of a DiscreteMixture with ``input="rows"`` is the set of distinct rows. The
 class and cluster of each training row are stored (``labels_``), q(d|x) of the training
 rows is not: ``discriminator_.domain_given_x_`` is the one attribute that a loaded model
-lacks.
+lacks. Where rows are few, a centre that describes where they lie (``novelty_``, the
+bumps of ``expansion="rbf"``) can be the mean of a single one.
 
 A model is loaded again before it takes its name: what is saved can be loaded, and gives
 the same probabilities for a few made-up rows, which are stored with it. A later version
@@ -98,8 +99,10 @@ def _load_merged(content: Any, reader: Reader) -> Any:
 Dump = Callable[[Any, Writer], dict[str, Any]]
 Load = Callable[[Any, Reader], Any]
 
-#: How each class of model is written and read. Another class adds itself here.
-MODELS: dict[str, tuple[Dump, Load]] = {
+#: How each class of model is written and read, by its name. A class that needs more
+#: than this package stands here as the module that puts its pair of functions in place
+#: when it is imported.
+MODELS: dict[str, tuple[Dump, Load] | str] = {
     "DDFA": (_dump_plain, _plain_loader("shoal.ddfa", "DDFA")),
     "DiscreteMixture": (
         _dump_plain,
@@ -117,14 +120,23 @@ def _dump(estimator: Any, writer: Writer) -> dict[str, Any]:
             f"estimator must be one of {', '.join(MODELS)}; got {name} (a Pipeline or "
             "search: save the model inside it)"
         )
-    return {"class": name, **MODELS[name][0](estimator, writer)}
+    return {"class": name, **_functions(name)[0](estimator, writer)}
 
 
 def _load(content: Any, reader: Reader) -> Any:
     name = content["class"]
     if name not in MODELS:
         raise damaged(f"the manifest names a class of model that shoal has not: {name}")
-    return MODELS[name][1](content, reader)
+    return _functions(name)[1](content, reader)
+
+
+def _functions(name: str) -> tuple[Dump, Load]:
+    entry = MODELS[name]
+    if isinstance(entry, str):
+        import_module(entry)
+        entry = MODELS[name]
+    assert not isinstance(entry, str), f"{entry} must set MODELS[{name!r}]"
+    return entry
 
 
 # ---- saving --------------------------------------------------------------------------
