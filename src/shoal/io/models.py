@@ -22,6 +22,7 @@ the same probabilities for a few made-up rows, which are stored with it. A later
 of a library that would give others is noticed.
 """
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -29,7 +30,7 @@ import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ import numpy as np
 from safetensors import numpy as safetensors
 from sklearn.utils.validation import check_is_fitted
 
+import shoal
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io.atomic import whole_folder
 from shoal.io.card import write_card
@@ -49,7 +51,7 @@ __all__ = ["FORMAT", "MODELS", "load", "read_manifest", "save"]
 
 FORMAT = 1
 
-VERSIONED = ("shoal", "numpy", "scipy", "scikit-learn", "safetensors", "skops")
+VERSIONED = ("numpy", "scipy", "scikit-learn", "safetensors", "skops")
 
 # Okabe and Ito's colours, told apart by everybody; grey for what comes after.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
@@ -225,14 +227,21 @@ def _manifest(
         "n_classes": int(estimator.n_classes_),
         "n_features": int(estimator.n_features_in_),
         "domains": _readable_domains(estimator.domains_, writer),
-        "versions": {name: version(name) for name in VERSIONED}
-        | {"python": platform.python_version()},
+        "versions": _versions(),
         "seed": seed if isinstance(seed, int) else None,
         "schema": schema.to_dict() if hasattr(schema, "to_dict") else schema,
         "summary": summary,
         "model": model,
         "probe": writer.encode(make_probe(estimator), "probe"),
     }
+
+
+def _versions() -> dict[str, str]:
+    found = {"shoal": shoal.__version__, "python": platform.python_version()}
+    for name in VERSIONED:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _readable_domains(domains: Any, writer: Writer) -> Any:

@@ -39,6 +39,8 @@ CLASSES = {
 
 # One number for each training row and domain: large, and only fit looks at it.
 LEFT_OUT = {("Discriminator", "domain_given_x_")}
+# Saved with the model, but in places of their own.
+ELSEWHERE = {"schema_", "class_history_"}
 
 # Text arrays are padded to their longest entry: a bound on what a file can ask for.
 LONGEST_TEXT = 400_000
@@ -140,7 +142,9 @@ class Writer:
         return {
             key: self.encode(item, f"{where or name}.{key}")
             for key, item in vars(value).items()
-            if not key.startswith("_") and (name, key) not in LEFT_OUT
+            if not key.startswith("_")
+            and key not in ELSEWHERE
+            and (name, key) not in LEFT_OUT
         }
 
 
