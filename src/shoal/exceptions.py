@@ -8,6 +8,7 @@ write Python meet, have a code that never changes its meaning.
 __all__ = [
     "CodedError",
     "CollapseWarning",
+    "CompileWarning",
     "ConstantColumnWarning",
     "DomainMissingError",
     "FoldsReducedWarning",
@@ -30,6 +31,10 @@ class IdentifiabilityWarning(ShoalWarning):
 
 class CollapseWarning(ShoalWarning):
     """A class ended up with (almost) no rows."""
+
+
+class CompileWarning(ShoalWarning):
+    """A part of a network's training could not be compiled and runs as it is."""
 
 
 class ConstantColumnWarning(ShoalWarning):

@@ -18,6 +18,10 @@ from shoal.vision.schedules import exponential
 WORKERS = Path(workers.__file__)
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+BACKENDS = [
+    pytest.param((), id="eager"),
+    pytest.param(("aot_eager",), id="compiled", marks=pytest.mark.slow),
+]
 
 
 def weights_of(modules):
@@ -43,16 +47,19 @@ def uninterrupted():
     return workers.train()
 
 
-def test_killed_twice_and_resumed_gives_the_same_weights(uninterrupted, tmp_path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_killed_twice_and_resumed_gives_the_same_weights(backend, tmp_path):
+    compile = {"backend": backend[0]} if backend else False
+    uninterrupted = workers.train(compile=compile)
     checkpoint = tmp_path / "run.pt"
     # 5 steps an epoch, a checkpoint after every second: both kills lose a step.
     for kill_at in (8, 4):
         killed = subprocess.run(
-            [sys.executable, WORKERS, "resume", checkpoint, str(kill_at)],
+            [sys.executable, WORKERS, "resume", checkpoint, str(kill_at), *backend],
             env=ENVIRONMENT,
         )
         assert killed.returncode == -signal.SIGKILL
-    modules, history = workers.train(checkpoint)
+    modules, history = workers.train(checkpoint, compile=compile)
     assert_same_weights(modules, uninterrupted[0])
     assert without_times(history) == without_times(uninterrupted[1])
 
@@ -95,14 +102,16 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     fit_plainly(step, modules, optimizer, checkpoint=checkpoint, resume=False)
 
 
-def test_two_processes_are_one(tmp_path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_processes_are_one(backend, tmp_path):
     out = tmp_path / "outcome.json"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2",
-         "--master-addr=127.0.0.1", f"--master-port={port}", WORKERS, "parallel", out],
+         "--master-addr=127.0.0.1", f"--master-port={port}", WORKERS, "parallel", out,
+         *backend],
         env=ENVIRONMENT,
         check=True,
         capture_output=True,
@@ -218,17 +227,6 @@ def test_next_rows_are_announced():
     fit_plainly(watched, modules, optimizer, epochs=1, prefetch=prefetch)
     assert len(announced) == 2
     assert all(a is b for a, b in zip(announced, seen[1:], strict=True))
-
-
-def test_a_compiled_step_is_the_same_step():
-    results = []
-    for compile in (False, {"backend": "aot_eager"}):
-        torch.manual_seed(0)
-        net = nn.Linear(3, 2)
-        step, optimizer, modules = regression(net)
-        fit_plainly(step, modules, optimizer, compile=compile)
-        results.append(net.weight)
-    torch.testing.assert_close(results[1], results[0])
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_last_checkpoint(tmp_path):

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 import vision_workers as workers
 
@@ -7,7 +6,6 @@ from shoal.vision.augment import Identity, simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.knn import knn_monitor
-from shoal.vision.moco import moco_pretext
 from shoal.vision.nets import load_backbone
 from shoal.vision.simclr import simclr, simclr_pretext
 
@@ -126,20 +124,3 @@ def test_what_was_trained_is_saved(tmp_path):
     assert facts["method"] == "SimCLR"
     assert facts["epochs"] == "1"
     assert facts["data"] == "zeros"
-
-
-@pytest.mark.parametrize("method", [simclr_pretext, moco_pretext])
-def test_a_step_is_one_graph_but_for_the_gather_and_the_draws(method):
-    task = method(workers.make_images(), net=workers.Tiny(), device="cpu")
-    graphs = []
-
-    def backend(graph, inputs):
-        graphs.append(graph)
-        return graph.forward
-
-    torch.compiler.reset()
-    rows = torch.arange(8)
-    loss = torch.compile(task.step, backend=backend)(rows, torch.Generator())
-    assert loss.isfinite()
-    with_convolutions = [g for g in graphs if "conv2d" in g.code]
-    assert len(with_convolutions) == 1

@@ -2,6 +2,7 @@
 
 ``python workers.py resume CHECKPOINT KILL_AT`` trains and kills itself at a step.
 ``torchrun workers.py parallel OUT`` trains with all processes and writes what came.
+Either may be followed by the backend that compiles the parts of the steps.
 """
 
 import json
@@ -14,9 +15,10 @@ import torch
 from torch import nn
 
 from shoal.vision.augment import Identity, simclr_view
-from shoal.vision.data import ImageSet, normalize
+from shoal.vision.data import ImageSet
 from shoal.vision.loop import fit
 from shoal.vision.nets import Backbone
+from shoal.vision.parts import part, view_part
 from shoal.vision.schedules import cosine
 from shoal.vision.simclr import simclr
 
@@ -50,15 +52,20 @@ def train(checkpoint=None, kill_at=None, seed=0, on_epoch=None, **options):
     torch.manual_seed(1)
     net, head = Tiny(dropout=0.3), nn.Linear(8, 2)
     images, view = ImageSet(make_images(), "cpu"), simclr_view(8)
-    steps_here = 0
+    make_views, steps_here = view_part(view), 0
+
+    @part
+    def classify(views):
+        return head(net.features(views))
 
     def step(indices, generator):
         nonlocal steps_here
         steps_here += 1
         if steps_here == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        views = normalize(view(images.batch(indices), generator))
-        loss = nn.functional.cross_entropy(head(net.features(views)), indices % 2)
+        draws = view.draw(len(indices), images.device, generator)
+        logits = classify(make_views(images.bytes_batch(indices), draws))
+        loss = nn.functional.cross_entropy(logits, indices % 2)
         return loss, {"twice": 2 * loss}
 
     modules = {"net": net, "head": head}
@@ -83,7 +90,7 @@ def train(checkpoint=None, kill_at=None, seed=0, on_epoch=None, **options):
     return modules, history
 
 
-def train_together():
+def train_together(**options):
     """SimCLR whose loss does not depend on how many processes share the batch."""
     torch.manual_seed(2)
     result = simclr(
@@ -95,6 +102,7 @@ def train_together():
         view=Identity(),
         device="cpu",
         progress=False,
+        **options,
     )
     weights = {name: w.tolist() for name, w in result.net.state_dict().items()}
     return {"loss": result.history["loss"], "weights": weights}
@@ -103,10 +111,12 @@ def train_together():
 if __name__ == "__main__":
     torch.set_num_threads(1)
     task, path, *rest = sys.argv[1:]
+    kill_at = int(rest.pop(0)) if task == "resume" else None
+    compile = {"backend": rest[0]} if rest else False
     if task == "resume":
-        train(path, kill_at=int(rest[0]))
+        train(path, kill_at=kill_at, compile=compile)
     else:
-        outcome = train_together()
+        outcome = train_together(compile=compile)
         if int(os.environ["RANK"]) == 0:
             with open(path, "w") as file:
                 json.dump(outcome, file)

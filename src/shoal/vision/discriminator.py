@@ -21,12 +21,13 @@ from shoal.vision.augment import (
     strong_view,
     weak_view,
 )
-from shoal.vision.data import ImageSet, normalize, to_float
+from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device, place_module
 from shoal.vision.encode import encode
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import weighted_mean
 from shoal.vision.nets import Backbone, resnet
+from shoal.vision.parts import part, view_part
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
@@ -77,7 +78,7 @@ class ImageDiscriminator(DomainClassifier):
     device : str, torch.device or None, default=None
         None: the GPU when there is one.
     compile : bool or str, default=False
-        Compile the steps; worth it from minutes of training on.
+        Compile views and network; worth it from minutes of training on.
     progress : bool, default=False
         Show the epochs on stderr.
     random_state : int, RandomState instance or None, default=None
@@ -327,11 +328,17 @@ class _Trained(NamedTuple):
 
 
 def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
+    make_views = view_part(view)
+
+    @part
+    def classify(views: Tensor) -> Tensor:
+        return net(views)
+
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]
         pixels = rows.images.bytes_batch(numbers)
         draws = view.draw(len(indices), rows.images.device, generator)
-        logits = net(normalize(view.apply(to_float(pixels), draws)))
+        logits = classify(make_views(pixels, draws))
         each = functional.cross_entropy(
             logits.float(), rows.codes[numbers], reduction="none"
         )

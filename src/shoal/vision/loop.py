@@ -22,6 +22,7 @@ from shoal.vision.checkpoint import read_checkpoint, write_checkpoint
 from shoal.vision.devices import autocast_to, pick_device, place_module
 from shoal.vision.nets import describe_mismatch
 from shoal.vision.parallel import process_group, rank, world_size
+from shoal.vision.parts import CompileSetting, compiling
 from shoal.vision.progress import Progress
 from shoal.vision.schedules import Schedule, constant
 
@@ -67,7 +68,7 @@ def fit(
     checkpoint_every: int | None = None,
     resume: bool = True,
     autocast: torch.dtype | None = None,
-    compile: bool | str | Mapping[str, Any] = False,
+    compile: CompileSetting = False,
     on_epoch: Callable[[Record], Mapping[str, Any] | None] | None = None,
     prefetch: Callable[[Tensor, Tensor], None] | None = None,
     progress: bool = True,
@@ -106,7 +107,9 @@ def fit(
     autocast : torch.dtype or None, default=None
         Precision of the step; None: bf16 on CUDA, float32 on the CPU.
     compile : bool, str or mapping, default=False
-        Compile the step; a string is torch.compile's mode, a mapping its arguments.
+        Compile the parts of the step, those made by :func:`shoal.vision.parts.part`;
+        a string is torch.compile's mode, a mapping its arguments. The first steps of
+        a process then take a minute or so longer; results stay those of the seed.
     on_epoch : callable or None, default=None
         Called with the record of each epoch; what it returns is added to the record.
     prefetch : callable or None, default=None
@@ -123,10 +126,12 @@ def fit(
         plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed, world_size())
         plan.check()
         run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
-        run.set_step(step, autocast, compile)
+        run.set_step(step, autocast)
+        run.replays_graphs = bool(compile) and place.type == "cuda"
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             run.restore(checkpoint)
-        with _settings(place), Progress(epochs, progress and rank() == 0) as bar:
+        shown = progress and rank() == 0
+        with _settings(place), compiling(compile), Progress(epochs, shown) as bar:
             while run.epoch < epochs:
                 for steps_done in run.train_epoch(prefetch):
                     if checkpoint_every and steps_done % checkpoint_every == 0:
@@ -202,6 +207,7 @@ class _Run:
         self.generator = torch.Generator(device)
         self.zero = torch.zeros((), device=device)
         self.history = History()
+        self.replays_graphs = False
         self.steps_done = 0
         self.seconds = 0.0  # of the present epoch
         self.sums: dict[str, Tensor] = {}  # of the present epoch, on the device
@@ -211,16 +217,8 @@ class _Run:
         """Whole epochs recorded."""
         return len(self.history)
 
-    def set_step(
-        self,
-        step: Step,
-        autocast: torch.dtype | None,
-        compile: bool | str | Mapping[str, Any],
-    ) -> None:
-        """Prepare the step: compiled when asked, gradients shared among processes."""
-        if compile:
-            step = torch.compile(step, dynamic=False, **_compile_arguments(compile))
-        self.replays_graphs = bool(compile) and self.device.type == "cuda"
+    def set_step(self, step: Step, autocast: torch.dtype | None) -> None:
+        """Prepare the step; gradients are shared among processes."""
         self.autocast = autocast_to(self.device, autocast)
         forward: nn.Module = _StepModule(step, self.modules)
         if world_size() > 1:
@@ -357,12 +355,6 @@ class _StepModule(nn.Module):
 
     def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
         return self.step(indices, generator)
-
-
-def _compile_arguments(compile: bool | str | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(compile, Mapping):
-        return dict(compile)
-    return {"mode": compile} if isinstance(compile, str) else {}
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from torch.nn import functional
 
 from shoal.vision.augment import Augmentation, simclr_view
 from shoal.vision.contrast import info_nce
-from shoal.vision.data import ImageSet, normalize, to_float
+from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.loop import Step
 from shoal.vision.nets import Backbone
 from shoal.vision.parallel import gather_rows, process_group, world_size
+from shoal.vision.parts import part, view_part
 from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp, share_norms
 
 __all__ = ["Keys", "moco", "moco_pretext"]
@@ -165,18 +166,25 @@ def _step(
     momentum: float,
 ) -> Step:
     """Loss of a batch, both views taking both parts; the queue moves on."""
+    make_views = view_part(view)
+
+    @part
+    def project(views: Tensor) -> Tensor:
+        return head(net.features(views))
+
+    @part
+    def find_keys(views: Tensor) -> Tensor:
+        return keys(views)
 
     def step(indices: Tensor, generator: torch.Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
         draws = view.draw(2 * len(indices), images.device, generator)
-        views = normalize(view.apply(to_float(pixels.repeat(2, 1, 1, 1)), draws))
+        views = make_views(pixels.repeat(2, 1, 1, 1), draws)
         keys.follow(net, head, momentum)
-        found = keys(views)
+        found = find_keys(views)
         swapped = found.roll(len(indices), 0)  # each query meets the other view's key
         # A copy, as the queue moves on before the gradient is taken.
-        loss = info_nce(
-            head(net.features(views)), swapped, keys.queue.clone(), temperature
-        )
+        loss = info_nce(project(views), swapped, keys.queue.clone(), temperature)
         keys.remember(gather_rows(found) if world_size() > 1 else found)
         return loss
 

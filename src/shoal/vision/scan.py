@@ -19,13 +19,14 @@ from torch import Generator, Tensor, nn
 from shoal.exceptions import CollapseWarning
 from shoal.validation import is_whole
 from shoal.vision.augment import Augmentation, strong_view, weak_view
-from shoal.vision.data import ImageSet, normalize, to_float
+from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device, place_module
 from shoal.vision.domain_prior import DomainPrior
 from shoal.vision.encode import encode
 from shoal.vision.knn import nearest
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import scan_loss, self_label_loss
+from shoal.vision.parts import part, view_part
 from shoal.vision.rows import check_image_rows, open_backbone
 from shoal.vision.scan_net import ScanNet
 from shoal.vision.schedules import cosine
@@ -249,13 +250,17 @@ class SCAN(ClusterMixin, BaseEstimator):
         """All layers and heads, on strong views of a row and of a neighbour."""
         place_module(net, images.device)
         view = strong_view(max(images.size))
+        make_views = view_part(view)
+
+        @part
+        def classify(views: Tensor) -> Tensor:
+            return net(views)
 
         def step(indices: Tensor, generator: Generator) -> Tensor:
             other = draw_column(near[indices], generator)
             pixels = images.bytes_batch(torch.cat([indices, other]))
             draws = view.draw(len(pixels), images.device, generator)
-            logits = net(normalize(view.apply(to_float(pixels), draws))).float()
-            first, second = logits.chunk(2)
+            first, second = classify(make_views(pixels, draws)).float().chunk(2)
             return self._loss(first, second)
 
         optimizer = self._optimizer(net, self.learning_rate, images.device)
@@ -387,14 +392,20 @@ def _self_label_step(
     strong: Augmentation,
     threshold: float,
 ) -> Step:
+    make_weak, make_strong = view_part(weak), view_part(strong)
+
+    @part
+    def classify(views: Tensor) -> Tensor:
+        return net(views)
+
     def step(indices: Tensor, generator: Generator) -> Tensor:
-        pixels = to_float(images.bytes_batch(indices))
+        pixels = images.bytes_batch(indices)
         draws = [
             view.draw(len(pixels), images.device, generator) for view in (weak, strong)
         ]
         with torch.no_grad():
-            sure = net(normalize(weak.apply(pixels, draws[0]))).float()[:, 0]
-        logits = net(normalize(strong.apply(pixels, draws[1]))).float()[:, 0]
+            sure = classify(make_weak(pixels, draws[0])).float()[:, 0]
+        logits = classify(make_strong(pixels, draws[1])).float()[:, 0]
         return self_label_loss(
             torch.softmax(sure, dim=1), logits, threshold=threshold, balance=True
         )

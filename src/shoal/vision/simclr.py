@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from shoal.vision.augment import Augmentation, simclr_view
 from shoal.vision.contrast import nt_xent
-from shoal.vision.data import ImageSet, normalize, to_float
+from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.loop import Step
 from shoal.vision.nets import Backbone
-from shoal.vision.parallel import process_group
+from shoal.vision.parallel import process_group, world_size
+from shoal.vision.parts import part, view_part
 from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp, share_norms
 
 __all__ = ["simclr", "simclr_pretext"]
@@ -131,17 +132,23 @@ def _step(
     view: Augmentation,
     temperature: float,
 ) -> Step:
-    """Loss of a batch.
+    """Loss of a batch: gather, draws, and three parts that can be compiled."""
+    make_views = view_part(view)
 
-    The gather and the random draws come first; all that follows is a pure function of
-    them, so that it compiles to one graph.
-    """
+    @part
+    def project(views: Tensor) -> Tensor:
+        return head(net.features(views))
+
+    def contrast(projected: Tensor) -> Tensor:
+        first, second = projected.chunk(2)
+        return nt_xent(first, second, temperature)
+
+    if world_size() == 1:  # several processes exchange rows in it
+        contrast = part(contrast)
 
     def step(indices: Tensor, generator: torch.Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
         draws = view.draw(2 * len(indices), images.device, generator)
-        views = view.apply(to_float(pixels.repeat(2, 1, 1, 1)), draws)
-        first, second = head(net.features(normalize(views))).chunk(2)
-        return nt_xent(first, second, temperature)
+        return contrast(project(make_views(pixels.repeat(2, 1, 1, 1), draws)))
 
     return step
