@@ -244,8 +244,8 @@ def test_a_changed_demo_is_only_replaced_by_force(cli, written: Path, tmp_path: 
 # ---- what stops it ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["[2/", "[9/"])
-def test_ctrl_c_leaves_nothing(tmp_path: Path, stage: str):
+def test_ctrl_c_leaves_nothing(tmp_path: Path):
+    """While it works; test_fit.py presses it while files are written."""
     process = subprocess.Popen(
         [sys.executable, "-m", "shoal", "demo", "--json"],
         cwd=tmp_path,
@@ -255,7 +255,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path, stage: str):
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if stage in line:
+        if "[3/" in line:
             process.send_signal(signal.SIGINT)
             break
     out, _ = process.communicate()
