@@ -17,7 +17,7 @@ from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.mixture.n_classes import pick_n_classes
 from shoal.mixture.objective import softmax_classes
 from shoal.mixture.search import Options, Solution, find_solution
-from shoal.mixture.training import TrainingRows
+from shoal.mixture.training import TrainingRows, limit_weight
 from shoal.novelty import fit_novelty
 from shoal.probability import canonical_order
 from shoal.validation import (
@@ -88,7 +88,10 @@ default="auto"
         The search works on a sample of this size, spread evenly over the domains; the
         final fit uses all rows.
     domain_weight : {"equal", "size"} or mapping, default="equal"
-        Share q(d) of each domain in the mixing distribution (A.3).
+        Share q(d) of each domain in the mixing distribution (A.3). Under "equal", a
+        row of a very small domain counts at most three times as much as the mean row:
+        more, and a class would be spent on a handful of rows. A mapping is taken as
+        it is.
     check_identifiable : bool, default=True
         Refuse more classes than domains (A.1); False only warns.
     n_jobs : int, default=None
@@ -268,6 +271,8 @@ default="auto"
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
+        if isinstance(self.domain_weight, str):
+            weight = limit_weight(weight, mass)
         even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         plain = FeatureMap("column").fit(X, even)
         rows = sort_rows(X, plain.transform(X), codes, sample_weight)

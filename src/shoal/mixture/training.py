@@ -10,9 +10,13 @@ from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.rows import stratified_sample
 from shoal.validation import row_weights
 
-__all__ = ["TrainingRows"]
+__all__ = ["TrainingRows", "limit_weight"]
 
 Array = np.ndarray[Any, Any]
+
+# A row counts at most this many times as much as the mean row. Were three rows of a
+# tiny domain a tenth of the likelihood, one class would be spent on them alone.
+MOST_WEIGHT = 3.0
 
 
 @dataclass(frozen=True)
@@ -81,3 +85,30 @@ class TrainingRows:
         return MixtureProblem(
             self.design(features), self.codes, self.row_weight, self.n_domains
         )
+
+
+def limit_weight(domain_weight: Array, mass: Array) -> Array:
+    """q(d) with domains of very few rows held back.
+
+    Parameters
+    ----------
+    domain_weight : ndarray of shape (n_domains,)
+        q(d) as wanted.
+    mass : ndarray of shape (n_domains,)
+        Rows, or their weight, in each domain.
+
+    Returns
+    -------
+    ndarray of shape (n_domains,)
+        Sums to 1; ``domain_weight`` itself where no domain is that small.
+
+    Examples
+    --------
+    >>> limit_weight(np.full(4, 0.25), np.array([330, 330, 330, 10])).round(2)
+    array([0.32, 0.32, 0.32, 0.04])
+    """
+    most = MOST_WEIGHT * mass / mass.sum()
+    if (domain_weight <= most).all():
+        return domain_weight
+    limited = np.minimum(domain_weight, most)
+    return np.asarray(limited / limited.sum())
