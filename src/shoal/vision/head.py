@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.novelty import fit_novelty
 from shoal.mixture import DomainMixture
 from shoal.mixture.features import FeatureMap
 from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.optimizer import Fit, optimize
 from shoal.mixture.starts import climb
+from shoal.novelty import fit_novelty
 from shoal.probability import canonical_order, class_posterior, normalize_rows
 from shoal.validation import row_weights
 
