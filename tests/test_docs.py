@@ -11,10 +11,9 @@ import pytest
 from shoal.exceptions import ShoalWarning
 
 DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {
-    page.name: "\n".join(
-        re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    )
+    page.name: "\n".join(BLOCK.findall(page.read_text()))
     for page in sorted(DOCS.glob("*.md"))
 }
 
