@@ -58,6 +58,7 @@ TUNING: dict[str, type] = {
     "threshold": float,
     "temperature": float,
     "view": str,
+    "second_view": str,
     "consistency": float,
     "n_neighbours": int,
     "average": float,
@@ -122,7 +123,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     tuning = cli.add_argument_group("end to end (and the frozen start)")
     for name, kind in TUNING.items():
         tuning.add_argument("--" + name.replace("_", "-"), type=kind)
-    tuning.add_argument("--weak", action="store_true", help="second view weak too")
+    tuning.add_argument(
+        "--no-refit", action="store_true", help="hold rows out to the end"
+    )
+    tuning.add_argument("--untold", action="store_true", help="self-labels as q(y|x)")
     tuning.add_argument("--search", action="store_true", help="searched frozen mixture")
     cli.add_argument("--compile", action="store_true", help="compile the steps")
     cli.add_argument("--rates", help="learning rates of discriminators, 1e-4,3e-4")
@@ -177,8 +181,10 @@ def flags(args: argparse.Namespace, fine_tuned: bool) -> dict[str, Setting]:
         for name in TUNING
         if getattr(args, name) is not None and (fine_tuned or name in both)
     }
-    if args.weak and fine_tuned:
-        given["strong"] = False
+    if args.untold and fine_tuned:
+        given["told"] = False
+    if args.no_refit and fine_tuned:
+        given["refit"] = False
     if args.search:
         given["search"] = True
     if args.compile:

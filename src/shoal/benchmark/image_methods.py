@@ -48,6 +48,7 @@ def _ours_end_to_end(
     search: bool = False,
     n_starts: int = 1,
     doubt: float = 1.0,
+    refit: bool = True,
     epochs: int = TUNED.epochs,
     warmup: float = TUNED.warmup,
     batch_size: int = TUNED.batch_size,
@@ -59,7 +60,8 @@ def _ours_end_to_end(
     threshold: float = TUNED.threshold,
     temperature: float = TUNED.temperature,
     view: str = TUNED.view,
-    strong: bool = TUNED.strong,
+    told: bool = TUNED.told,
+    second_view: str = TUNED.second_view,
     consistency: float = TUNED.consistency,
     n_neighbours: int = TUNED.n_neighbours,
     average: float = TUNED.average,
@@ -70,7 +72,7 @@ def _ours_end_to_end(
     given = locals()
     tuning = FineTuning(**{field.name: given[field.name] for field in fields(TUNED)})
     frozen = _frozen_mixture(problem, seed, backbone, n_components, search, n_starts)
-    model = frozen.set_params(doubt=doubt, compile=compile)
+    model = frozen.set_params(doubt=doubt, refit=refit, compile=compile)
     if epochs:
         model = frozen.tune(problem.X, problem.domains, tuning)
     best = max(
@@ -263,6 +265,7 @@ def _oracle(
     epochs: int = 20,
     learning_rates: str = "3e-4,1e-3",
     decay: float = 0.85,
+    head_factor: float = 10.0,
     batch_size: int = 512,
     view: str = "weak",
     compile: bool = False,
@@ -274,6 +277,7 @@ def _oracle(
         epochs=epochs,
         learning_rate=read_rates(learning_rates),
         decay=decay,
+        head_factor=head_factor,
         batch_size=batch_size,
         view=view,
         compile=compile,

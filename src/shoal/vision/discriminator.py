@@ -66,6 +66,8 @@ class ImageDiscriminator(DomainClassifier):
     batch_size : int, default=512
     learning_rate : float or sequence of float, default=1e-4
         Of Adam; of several the best by held-out cross-entropy is kept.
+    head_factor : float, default=1.0
+        The last layer, which is new, learns so many times faster.
     decay : float, default=0.97
         Factor of the learning rate after every epoch.
     weight_decay : float, default=0.0
@@ -123,6 +125,7 @@ class ImageDiscriminator(DomainClassifier):
         epochs: int = 15,
         batch_size: int = 512,
         learning_rate: float | Sequence[float] = 1e-4,
+        head_factor: float = 1.0,
         decay: float = 0.97,
         weight_decay: float = 0.0,
         view: str | Augmentation = "weak",
@@ -140,6 +143,7 @@ class ImageDiscriminator(DomainClassifier):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.head_factor = head_factor
         self.decay = decay
         self.weight_decay = weight_decay
         self.view = view
@@ -227,8 +231,12 @@ class ImageDiscriminator(DomainClassifier):
         """All epochs at one learning rate; the best by held-out cross-entropy."""
         device = rows.images.device
         net = place_module(self._make_net(seed), device)
+        groups: list[dict[str, Any]] = [
+            {"params": net.backbone.parameters()},
+            {"params": net.head.parameters(), "lr": self.head_factor * rate},
+        ]
         optimizer = torch.optim.Adam(
-            net.parameters(),
+            groups,
             lr=rate,
             weight_decay=self.weight_decay,
             fused=device.type == "cuda",

@@ -19,10 +19,10 @@ from shoal.vision.augment import (
     Augmentation,
     Identity,
     RandomResizedCrop,
+    simclr_view,
     strong_view,
     weak_view,
 )
-from shoal.vision.data import normalize, to_float
 from shoal.vision.devices import place_module
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import (
@@ -33,6 +33,7 @@ from shoal.vision.losses import (
     self_label_loss,
 )
 from shoal.vision.mixture_net import MixtureNet
+from shoal.vision.parts import part, view_part
 from shoal.vision.schedules import cosine
 from shoal.vision.split import BestEpoch, SplitRows, draw_column, outputs
 
@@ -41,6 +42,7 @@ __all__ = ["FineTuned", "FineTuning", "Judged", "fine_tune"]
 Array = np.ndarray[Any, Any]
 
 VIEWS = ("crop", "shift", "none")
+SECOND_VIEWS = ("contrast", "strong", "same")
 LEAST_PART = 0.5  # of the image, in a crop
 
 
@@ -65,13 +67,17 @@ class FineTuning:
         Largest probability from which on a row gives a self-label.
     temperature : float
         0 takes the most probable class as self-label, 1 all of p_d(y|x).
+    told : bool
+        Self-labels are learned as p_d(y|x), the second view being told the domain too:
+        what the domain alone makes sure then teaches nothing. False: as q(y|x).
     view : {"crop", "shift", "none"}
         The first view: a part of at least half the image, stretched and mirrored (what
         contrastive features are used to); a shift by an eighth and mirrored; clean.
-    strong : bool
-        The second view is strong; False takes another one like the first.
+    second_view : {"contrast", "strong", "same"}
+        The view that learns self-labels: as in contrastive pretraining, stronger still
+        (:class:`~shoal.vision.augment.Strong`), or another one like the first.
     consistency : float
-        Weight of the agreement of neighbours.
+        Weight of the agreement with a neighbour, seen in the second view.
     n_neighbours : int
         Nearest rows, by frozen features, among which one is drawn at every step.
     average : float
@@ -91,8 +97,9 @@ class FineTuning:
     self_label: float = 1.0
     threshold: float = 0.95
     temperature: float = 0.0
+    told: bool = True
     view: str = "crop"
-    strong: bool = True
+    second_view: str = "contrast"
     consistency: float = 0.0
     n_neighbours: int = 20
     average: float = 0.99
@@ -103,10 +110,12 @@ class FineTuning:
             raise ValueError(
                 f"batch_norm must be 'frozen' or 'train'; got {self.batch_norm!r}"
             )
-        if self.view not in VIEWS:
-            raise ValueError(
-                f"view must be one of {', '.join(VIEWS)}; got {self.view!r}"
-            )
+        for name, known in (("view", VIEWS), ("second_view", SECOND_VIEWS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}; got {value!r}"
+                )
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average!r}")
 
@@ -159,6 +168,7 @@ def fine_tune(
     rows: SplitRows,
     settings: FineTuning,
     *,
+    until: int | None = None,
     seed: int = 0,
     compile: bool | str = False,
     progress: bool = False,
@@ -171,9 +181,11 @@ def fine_tune(
         The frozen solution; it is changed.
     rows : SplitRows
     settings : FineTuning
+    until : int, default=None
+        Stop after this epoch and keep it, whatever the held-out rows say.
     seed : int, default=0
     compile : bool or str, default=False
-        Compile the step; worth it from minutes of training on.
+        Compile views and network; worth it from minutes of training on.
     progress : bool, default=False
 
     Returns
@@ -188,13 +200,17 @@ def fine_tune(
     weight = rows.weight[rows.valid].cpu()
     start = likelihood(net, rows)
     best = BestEpoch()
-    best.offer(net, start.mean(weight), 0, start)
+    best.offer(net, start.mean(weight) if until is None else 0.0, 0, start)
     records: list[dict[str, Any]] = []
 
     def on_epoch(record: dict[str, Any]) -> dict[str, Any]:
         records.append(record)
         now = likelihood(judged, rows)
-        best.offer(judged, now.mean(weight), record["epoch"], now)
+        score = now.mean(weight) if until is None else float(record["epoch"])
+        best.offer(judged, score, record["epoch"], now)
+        if record["epoch"] == until:
+            record["held_out"] = now.mean(weight)
+            raise _Enough
         return {"held_out": now.mean(weight)}
 
     try:
@@ -212,10 +228,14 @@ def fine_tune(
             on_epoch=on_epoch,
             progress=progress,
         )
-    except FloatingPointError:
-        pass  # diverged: the best epoch so far stands
+    except (FloatingPointError, _Enough):
+        pass  # diverged, or told to stop: the best epoch so far stands
     best.restore(net)
     return FineTuned(net.cpu().eval(), start, best.found, best.epoch, records)
+
+
+class _Enough(Exception):  # noqa: N818
+    """The epoch asked for is done."""
 
 
 @torch.no_grad()
@@ -230,12 +250,19 @@ def likelihood(net: MixtureNet, rows: SplitRows) -> Judged:
 
 
 def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
-    """Gathers and random draws first; the rest is a pure function that compiles."""
+    """Gathers, random draws, and parts that can be compiled: views and network."""
     size = max(rows.images.size)
     first = _first_view(settings.view, size)
-    second = strong_view(size) if settings.strong else first
+    second = {"contrast": simclr_view(size), "strong": strong_view(size)}.get(
+        settings.second_view, first
+    )
     kinds = [first] + [second] * bool(settings.self_label)
-    kinds += [first] * bool(settings.consistency)
+    kinds += [second] * bool(settings.consistency)
+    make_views = [view_part(kind) for kind in kinds]
+
+    @part
+    def classify(views: Tensor) -> Tensor:
+        return net(views)
 
     def step(indices: Tensor, generator: Generator) -> tuple[Tensor, dict[str, Tensor]]:
         numbers = rows.train[indices]
@@ -248,10 +275,10 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
             kind.draw(len(indices), rows.images.device, generator) for kind in kinds
         ]
         views = [
-            kind.apply(to_float(image), draw)
-            for kind, image, draw in zip(kinds, pixels, draws, strict=True)
+            make(image, draw)
+            for make, image, draw in zip(make_views, pixels, draws, strict=True)
         ]
-        logits = net(normalize(torch.cat(views))).split(len(indices))
+        logits = classify(torch.cat(views)).split(len(indices))
         codes, weight = rows.codes[numbers], rows.weight[numbers]
         return _sum_of_losses(logits, net.log_T, codes, weight, settings)
 
@@ -279,9 +306,12 @@ def _sum_of_losses(
     parts = {"domain_loss": loss}
     if settings.self_label:
         proba = posterior(first, log_T, codes).detach()
+        second = logits[1]
+        if settings.told:
+            second = second + log_T.detach().T[codes]
         part = self_label_loss(
             proba,
-            logits[1],
+            second,
             threshold=settings.threshold,
             temperature=settings.temperature,
             weight=weight,

@@ -16,20 +16,19 @@ from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.mixture import DomainMixture
 from shoal.mixture.optimizer import Fit
-from shoal.validation import encode_domains, is_whole, row_weights
+from shoal.validation import encode_domains, is_whole
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.encode import encode
-from shoal.vision.finetune import FineTuned, FineTuning, fine_tune
-from shoal.vision.head import as_linear, refit_part, tuned_mixture
-from shoal.vision.knn import nearest
-from shoal.vision.mixture_net import MixtureNet
+from shoal.vision.finetune import FineTuned, FineTuning
+from shoal.vision.head import tuned_mixture
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
     open_backbone,
 )
-from shoal.vision.split import SplitRows, hold_out
+from shoal.vision.split import hold_out
+from shoal.vision.tuning import Try, Tuner
 
 if TYPE_CHECKING:
     from shoal.analysis.diagnose import Diagnosis
@@ -73,6 +72,9 @@ class ImageMixture(LatentShiftEstimator):
         Share of each domain's images that is held out to judge by.
     doubt : float, default=1.0
         Standard errors by which fine-tuning must beat the frozen solution.
+    refit : bool, default=True
+        Fine-tune once more on all images, up to the epoch that was best held out; False
+        keeps the network that has not seen the held-out images.
     image_shape : tuple of int, default=None
         (h, w) or (h, w, 3) of flattened rows; images need none.
     domain_weight : {"equal", "size"} or mapping, default="equal"
@@ -129,6 +131,7 @@ class ImageMixture(LatentShiftEstimator):
         n_starts: int = 1,
         valid_share: float = 0.1,
         doubt: float = 1.0,
+        refit: bool = True,
         image_shape: tuple[int, ...] | None = None,
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
@@ -147,6 +150,7 @@ class ImageMixture(LatentShiftEstimator):
         self.n_starts = n_starts
         self.valid_share = valid_share
         self.doubt = doubt
+        self.refit = refit
         self.image_shape = image_shape
         self.domain_weight = domain_weight
         self.check_identifiable = check_identifiable
@@ -287,62 +291,39 @@ class ImageMixture(LatentShiftEstimator):
         seed = int(rng.integers(2**31 - 1))
         if not settings or not len(valid):
             return None
-        near = self._neighbours(features, train, settings)
-        weights = row_weights(codes, self.frozen_.domain_weight_) * len(codes)
-        rows = SplitRows.of(images, codes, weights, train, valid, near)
-        weight = rows.weight[rows.valid].cpu()
-        found = []
-        for number, frozen in enumerate(self.starts_):
-            if number not in self._parts:
-                self._parts[number] = refit_part(frozen, features, codes, train)
-            for index, setting in enumerate(settings):
-                net = self._make_net(frozen, self._parts[number], setting)
-                tuned = fine_tune(
-                    net,
-                    rows,
-                    setting,
-                    seed=seed,
-                    compile=self.compile,
-                    progress=self.progress,
-                )
-                self.held_out_[f"frozen {number}"] = tuned.start.mean(weight)
-                self.held_out_[f"fine-tuned {number}.{index}"] = tuned.best.mean(weight)
-                found.append((frozen, tuned))
-        return self._choose(found, weight)
+        tuner = Tuner(
+            images,
+            features,
+            codes,
+            train,
+            valid,
+            self.backbone_,
+            self.projection_,
+            {"seed": seed, "compile": self.compile, "progress": self.progress},
+            self._parts,
+        )
+        tries = tuner.try_all(self.starts_, settings)
+        chosen = self._choose(tries, tuner.valid_weight(self.frozen_))
+        if chosen is None:
+            return None
+        return tuner.repeat(chosen) if self.refit else chosen.tuned
 
-    def _choose(
-        self, found: list[tuple[DomainMixture, FineTuned]], weight: torch.Tensor
-    ) -> FineTuned | None:
+    def _choose(self, tries: list[Try], weight: torch.Tensor) -> Try | None:
         """Best frozen start, then the best fine-tuning if it is better beyond doubt."""
-        frozen, first = max(found, key=lambda pair: pair[1].start.mean(weight))
-        origin, best = max(found, key=lambda pair: pair[1].best.mean(weight))
-        self.frozen_ = self.head_ = frozen
-        self.history_ = best.records
-        self.gain_ = best.best.gain(first.start, weight)
+        for one in tries:
+            index = _as_list(self.fine_tuning).index(one.setting)
+            self.held_out_[f"frozen {one.start}"] = one.tuned.start.mean(weight)
+            name = f"fine-tuned {one.start}.{index}"
+            self.held_out_[name] = one.tuned.best.mean(weight)
+        first = max(tries, key=lambda one: one.tuned.start.mean(weight))
+        best = max(tries, key=lambda one: one.tuned.best.mean(weight))
+        self.frozen_ = self.head_ = first.frozen
+        self.history_ = best.tuned.records
+        self.gain_ = best.tuned.best.gain(first.tuned.start, weight)
         if self.gain_[0] <= self.doubt * self.gain_[1]:
             return None
-        self.fine_tuned_, self.head_ = True, origin
+        self.fine_tuned_, self.head_ = True, best.frozen
         return best
-
-    def _neighbours(
-        self, features: Array, train: Array, settings: Sequence[FineTuning]
-    ) -> Array | None:
-        """Row numbers near each row of ``train``, where a setting asks for them."""
-        wanted = max(s.n_neighbours if s.consistency else 0 for s in settings)
-        if not wanted:
-            return None
-        wanted = min(wanted, len(train) - 1)
-        return train[nearest(features[train], wanted, device=self.device)[0]]
-
-    def _make_net(
-        self, frozen: DomainMixture, part: Fit, settings: FineTuning
-    ) -> MixtureNet:
-        return MixtureNet(
-            copy.deepcopy(self.backbone_),
-            as_linear(frozen, part.weights, self.projection_),
-            part.domain_given_class,
-            freeze_statistics=settings.batch_norm == "frozen",
-        )
 
     def _adopt(
         self,
