@@ -1,22 +1,26 @@
 """Where the time of a SimCLR step goes, and how far it is from what the GPU can do.
 
-    python benchmarks/vision/profile_pretrain.py --batch-size 512 1024 --compile off \
-        default reduce-overhead --record profile.json
+    python benchmarks/vision/profile_pretrain.py --limit-seconds 480 --record out.json
 
-For every batch size and way of compiling: views per second of the whole step, and the
-time of its parts, each timed alone (views, forward, loss, backward, optimizer). Then
-the kernels of the best variant by torch's profiler, grouped, and two ceilings measured
-here: the arithmetic (a large bf16 product) and the memory traffic (a large copy) that
-the step needs at least. Images are random bytes: their content does not change the
-time.
+For every way of compiling (off, then modes of torch.compile for views, network and loss
+as graphs of their own) and every batch size: the warm-up, views per second of the whole
+step, and the time of its parts, each timed alone (views, forward, loss, backward,
+optimizer). A variant that fails is recorded with its error, and the next one follows;
+the record is written after each. Then the kernels of the best variant by torch's
+profiler, grouped, and two ceilings measured here: the arithmetic (a large bf16 product)
+and the memory traffic (a large copy) that the step needs at least. Images are random
+bytes: their content does not change the time.
 """
 
 import argparse
+import gc
 import json
 import platform
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,14 +31,20 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.exceptions import CompileWarning
 from shoal.vision.augment import simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet, normalize, to_float
 from shoal.vision.devices import autocast_to, place_module
 from shoal.vision.nets import resnet
+from shoal.vision.parts import CompileSetting, compiling
 from shoal.vision.pretext import Pretext, sgd
 from shoal.vision.simclr import simclr_pretext
 
+#: Graphs that are recorded and replayed; parts timed alone would be out of turn.
+REPLAYED = "reduce-overhead"
+MODES = ("off", "default", REPLAYED, "max-autotune-no-cudagraphs")
+STEPS_TO_WARM_UP = 6
 GROUPS = {
     "convolution": ("conv", "cudnn", "wgrad", "dgrad", "fprop", "xmma", "implicit"),
     "matrix product": ("gemm", "matmul", "cutlass", "nvjet"),
@@ -47,6 +57,7 @@ GROUPS = {
 
 def main(arguments: list[str] | None = None) -> None:
     args = parse(arguments)
+    started = time.perf_counter()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     rng = np.random.default_rng(0)
     shape = (args.images, args.size, args.size, 3)
@@ -59,26 +70,50 @@ def main(arguments: list[str] | None = None) -> None:
         "ceilings": ceilings(args, device),
         "variants": [],
     }
-    best: tuple[float, Callable[[], None]] | None = None
-    for variant in product(args.batch_size, args.compile, args.channels):
-        row, run = measure(args, images, *variant)
+    for mode, batch_size, multiple in product(
+        args.compile, args.batch_size, args.channels
+    ):
+        variant = {"compile": mode, "batch_size": batch_size, "channels": multiple}
+        row: dict[str, Any] = dict(variant)
+        if time.perf_counter() - started > args.limit_seconds:
+            row["error"] = "not begun: --limit-seconds is over"
+        else:
+            survive(row, lambda: measure(args, images, **variant))  # noqa: B023
         record["variants"].append(row)
         print(json.dumps(row), flush=True)
-        if best is None or row["views_per_second"] > best[0]:
-            best = row["views_per_second"], run
-    if best is not None and not args.no_kernels:
-        record["kernels"] = kernels(best[1], device)
+        write(record, args.record)
+    done = [row for row in record["variants"] if "error" not in row]
+    if done and not args.no_kernels:
+        best = max(done, key=lambda row: row["views_per_second"])
+        names = ("compile", "batch_size", "channels")
+        record["kernels"] = {name: best[name] for name in names}
+        survive(record["kernels"], lambda: kernels(args, images, record["kernels"]))
+        write(record, args.record)
     show(record)
-    if args.record:
-        args.record.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def survive(row: dict[str, Any], measuring: Callable[[], dict[str, Any]]) -> None:
+    """Add what was measured, or the error that prevented it."""
+    try:
+        row |= measuring()
+    except Exception as error:
+        row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:600]
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def write(record: dict[str, Any], path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    cli.add_argument("--batch-size", type=int, nargs="+", default=[512])
-    cli.add_argument("--compile", nargs="+", default=["off", "default"], metavar="MODE")
+    cli.add_argument("--batch-size", type=int, nargs="+", default=[512, 1024, 2048])
+    cli.add_argument("--compile", nargs="+", default=MODES, metavar="MODE")
     cli.add_argument("--images", type=int, default=50_000)
     cli.add_argument("--size", type=int, default=32)
     cli.add_argument("--depth", type=int, default=18)
@@ -86,6 +121,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--channels", type=int, nargs="+", default=[1], help="pad channels to multiples"
     )
     cli.add_argument("--steps", type=int, default=60, help="steps timed")
+    cli.add_argument(
+        "--limit-seconds", type=float, default=1e9, help="begin no variant after that"
+    )
     cli.add_argument("--no-parts", action="store_true", help="time whole steps only")
     cli.add_argument("--no-kernels", action="store_true", help="no profiler table")
     cli.add_argument("--record", type=Path)
@@ -95,53 +133,63 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def measure(
     args: argparse.Namespace,
     images: ImageSet,
+    compile: str,
     batch_size: int,
-    mode: str,
-    channel_multiple: int,
-) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Time of one variant, and a function that takes one step of it."""
+    channels: int,
+) -> dict[str, Any]:
+    """Times of one variant."""
     torch.compiler.reset()
-    device = images.device
-    net = resnet(args.depth)
-    net.channel_multiple = channel_multiple
-    task = simclr_pretext(images, net=net, device=device)
-    run = whole_step(task, batch_size, mode)
+    device, task = images.device, make_task(args, images, channels)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    started = time.perf_counter()
-    for _ in range(6):
-        run()
-    wait(device)
+    with compiled_or_failed(compile):
+        run = whole_step(task, batch_size)
+        started = time.perf_counter()
+        for _ in range(STEPS_TO_WARM_UP):
+            run()
+        wait(device)
+        warm_up = time.perf_counter() - started
+        milliseconds = timed(run, args.steps, device)
     row: dict[str, Any] = {
-        "batch_size": batch_size,
-        "compile": mode,
-        "channel_multiple": channel_multiple,
-        "warm_up_seconds": round(time.perf_counter() - started, 1),
+        "warm_up_seconds": round(warm_up - STEPS_TO_WARM_UP * milliseconds / 1000, 1),
+        "step_ms": round(milliseconds, 3),
+        "views_per_second": round(2 * batch_size / milliseconds * 1000),
     }
-    milliseconds = timed(run, args.steps, device)
-    row["step_ms"] = round(milliseconds, 3)
-    row["views_per_second"] = round(2 * batch_size / milliseconds * 1000)
     if device.type == "cuda":
         row["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
-    if not args.no_parts:
-        row["parts_ms"] = parts(args, task, batch_size, mode)
-    return row, run
+    if not args.no_parts and compile != REPLAYED:
+        row["parts_ms"] = parts(args, task, batch_size, compile)
+    return row
 
 
-def whole_step(task: Pretext, batch_size: int, mode: str) -> Callable[[], None]:
+def make_task(args: argparse.Namespace, images: ImageSet, channels: int) -> Pretext:
+    net = resnet(args.depth)
+    net.channel_multiple = channels
+    return simclr_pretext(images, net=net, device=images.device)
+
+
+@contextmanager
+def compiled_or_failed(mode: str) -> Iterator[None]:
+    """Compile the parts of steps; one that cannot be compiled is an error here."""
+    setting: CompileSetting = {"off": False, "default": True}.get(mode, mode)
+    with warnings.catch_warnings(), compiling(setting):
+        warnings.simplefilter("error", CompileWarning)
+        yield
+
+
+def whole_step(task: Pretext, batch_size: int) -> Callable[[], None]:
     """One step as the training loop takes it."""
     device = task.images.device
     for module in task.modules.values():
         place_module(module, device).train()
     optimizer = sgd(task.modules.values(), 0.1, 1e-4, device)
     generator = torch.Generator(device).manual_seed(0)
-    step = compiled(task.step, mode)
     order = torch.randperm(len(task.images)).to(device)
 
     def run() -> None:
         torch.compiler.cudagraph_mark_step_begin()
         with autocast_to(device):
-            loss = step(order[:batch_size], generator)
+            loss = task.step(order[:batch_size], generator)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -165,9 +213,11 @@ def parts(
     def project(x: Tensor) -> Tensor:
         return task.head(task.net.features(x))
 
-    # Graphs replayed out of turn would share memory: parts are compiled without them.
-    plain = "default" if mode == "reduce-overhead" else mode
-    make, forward = compiled(make_views, plain), compiled(project, plain)
+    def contrast(z: Tensor) -> Tensor:
+        first, second = z.chunk(2)
+        return nt_xent(first, second, 0.1)
+
+    make, forward, loss = (compiled(f, mode) for f in (make_views, project, contrast))
     x = make(pixels, draws).detach()
     z = torch.randn(2 * batch_size, 128, device=device, requires_grad=True)
 
@@ -184,18 +234,15 @@ def parts(
     def go_both_ways() -> None:
         optimizer.zero_grad(set_to_none=True)
         with autocast_to(device):
-            loss = forward(x).float().sum()
-        loss.backward()
-
-    def contrast() -> None:
-        nt_xent(*z.chunk(2), 0.1).backward()
+            total = forward(x).float().sum()
+        total.backward()
 
     runs: dict[str, Callable[[], Any]] = {
         "gather and draw": gather,
         "views": lambda: make(pixels, draws),
         "forward": go_forward,
         "forward and backward": go_both_ways,
-        "loss, both ways": contrast,
+        "loss, both ways": lambda: loss(z).backward(),
         "optimizer": optimizer.step,
     }
     times = {name: timed(run, args.steps, device) for name, run in runs.items()}
@@ -278,10 +325,23 @@ def cost_of_a_view(net: nn.Module, size: int) -> tuple[float, float]:
     return flops, activations
 
 
-def kernels(run: Callable[[], None], device: torch.device) -> dict[str, Any]:
-    """Device time of a step by kind of kernel, and the ten longest kernels."""
+def kernels(
+    args: argparse.Namespace, images: ImageSet, variant: dict[str, Any]
+) -> dict[str, Any]:
+    """Device time of a step by kind of kernel, and the longest kernels."""
+    torch.compiler.reset()
+    device, task = images.device, make_task(args, images, variant["channels"])
+    with compiled_or_failed(variant["compile"]):
+        run = whole_step(task, variant["batch_size"])
+        for _ in range(STEPS_TO_WARM_UP):
+            run()
+        return profiled(run, device)
+
+
+def profiled(run: Callable[[], None], device: torch.device) -> dict[str, Any]:
+    on_gpu = device.type == "cuda"
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if device.type == "cuda":
+    if on_gpu:
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     steps = 10
     wait(device)
@@ -291,8 +351,6 @@ def kernels(run: Callable[[], None], device: torch.device) -> dict[str, Any]:
             run()
         wait(device)
     wall = (time.perf_counter() - started) / steps * 1000
-    averages = profile.key_averages()
-    on_gpu = device.type == "cuda"
 
     def milliseconds(event: Any) -> float:
         time_us = event.self_device_time_total if on_gpu else event.self_cpu_time_total
@@ -300,7 +358,7 @@ def kernels(run: Callable[[], None], device: torch.device) -> dict[str, Any]:
 
     wanted = [
         event
-        for event in averages
+        for event in profile.key_averages()
         if not on_gpu or event.device_type == torch.autograd.DeviceType.CUDA
     ]
     by_group: dict[str, float] = {}
@@ -328,16 +386,18 @@ def show(record: dict[str, Any]) -> None:
     for name, value in record["ceilings"].items():
         print(f"  {name:40s} {value:14,.1f}")
     print(
-        f"{'batch':>6s} {'compile':>28s} {'pad':>3s} {'ms':>8s} {'views/s':>9s}  parts"
+        f"{'batch':>6s} {'compile':>28s} {'pad':>3s} {'ms':>8s} {'views/s':>9s} "
+        f"{'warm':>6s} parts"
     )
     for row in record["variants"]:
+        head = f"{row['batch_size']:6d} {row['compile']:>28s} {row['channels']:3d}"
+        if "error" in row:
+            print(head, row["error"][:100])
+            continue
         pieces = "  ".join(f"{k} {v}" for k, v in row.get("parts_ms", {}).items())
-        print(
-            f"{row['batch_size']:6d} {row['compile']:>28s} "
-            f"{row['channel_multiple']:3d} {row['step_ms']:8.2f} "
-            f"{row['views_per_second']:9,d}  {pieces}"
-        )
-    if "kernels" in record:
+        speed = f"{row['step_ms']:8.2f} {row['views_per_second']:9,d}"
+        print(head, speed, f"{row['warm_up_seconds']:6.1f}", pieces)
+    if "busy_ms" in record.get("kernels", {}):
         table = record["kernels"]
         print(f"device busy {table['busy_ms']} ms of a step; by kind:")
         for kind, value in table["by_kind_ms"].items():

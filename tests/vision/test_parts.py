@@ -170,6 +170,12 @@ def test_an_error_of_the_part_itself_is_raised_as_it_is():
             wrong(torch.ones(2, 3))
 
 
+@pytest.mark.parametrize("setting", ["no-such-mode", {"backend": "no-such-backend"}])
+def test_an_unknown_setting_is_no_reason_to_run_uncompiled(setting):
+    with compiling(setting), pytest.raises(RuntimeError, match="no-such"):
+        part(torch.square)(torch.ones(2))
+
+
 def test_memory_that_runs_out_is_no_fault_of_the_compiler():
     def hungry(graph, inputs):
         def run(*tensors):

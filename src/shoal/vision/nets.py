@@ -59,7 +59,10 @@ class Backbone(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+    """Two 3x3 convolutions beside a shortcut.
+
+    Norms do not need their output again, so that what follows works in its memory.
+    """
 
     expansion = 1
 
@@ -75,9 +78,9 @@ class BasicBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features of the next depth; dropout acts three times, as in the paper."""
         shortcut = x if self.downsample is None else self.downsample(x)
-        x = self.dropout(torch.relu(self.bn1(self.conv1(x))))
+        x = self.dropout(torch.relu_(self.bn1(self.conv1(x))))
         x = self.dropout(self.bn2(self.conv2(x)))
-        return self.dropout(torch.relu(x + shortcut))
+        return self.dropout(torch.relu_(x.add_(shortcut)))
 
 
 class Bottleneck(nn.Module):
@@ -100,9 +103,9 @@ class Bottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features of the next depth."""
         shortcut = x if self.downsample is None else self.downsample(x)
-        x = self.dropout(torch.relu(self.bn1(self.conv1(x))))
-        x = self.dropout(torch.relu(self.bn2(self.conv2(x))))
-        return self.dropout(torch.relu(self.bn3(self.conv3(x)) + shortcut))
+        x = self.dropout(torch.relu_(self.bn1(self.conv1(x))))
+        x = self.dropout(torch.relu_(self.bn2(self.conv2(x))))
+        return self.dropout(torch.relu_(self.bn3(self.conv3(x)).add_(shortcut)))
 
 
 class ResNet(Backbone):
@@ -154,7 +157,7 @@ class ResNet(Backbone):
 
     def features(self, x: Tensor) -> Tensor:
         """Features (n, n_features) of normalized images (n, 3, height, width)."""
-        x = self.maxpool(torch.relu(self.bn1(self._first(x))))
+        x = self.maxpool(torch.relu_(self.bn1(self._first(x))))
         for number in range(1, 5):
             x = getattr(self, f"layer{number}")(x)
         return x.mean(dim=(2, 3))

@@ -99,16 +99,15 @@ class _Compiler:
         self.warned = False
 
     def __call__(self, function: Function, *tensors: Tensor) -> Tensor:
-        version = self.versions.get(function)
+        first_time = function not in self.versions
+        if first_time:
+            compiled = torch.compile(function, **_arguments(self.setting))
+            self.versions[function] = compiled
+        version = self.versions[function]
         if version is function:
             return function(*tensors)
         try:
-            if version is not None:
-                return version(*tensors)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # torch's own, about its inner working
-                version = torch.compile(function, **_arguments(self.setting))
-                self.versions[function] = version
+            with _silence() if first_time else nullcontext():
                 return version(*tensors)
         except torch.OutOfMemoryError:
             raise
@@ -146,6 +145,14 @@ def _arguments(setting: CompileSetting) -> dict[str, Any]:
     if isinstance(setting, Mapping):
         return arguments | dict(setting)
     return arguments | ({"mode": setting} if isinstance(setting, str) else {})
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warnings: those of the compiler are about its own inner working."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _backward_at_once() -> AbstractContextManager[Any]:
