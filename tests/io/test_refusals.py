@@ -94,7 +94,7 @@ TEXT_FILES: list[Case] = [
     ("x.csv", 'site,size\na,"1\nb,2\n', SITE, "E142", "cannot be split"),
     ("x.csv", "1,2.5\n3,4\n", SITE, "E146", "first line .* holds numbers, not column"),
     ("x.csv.gz", b"not gzip", SITE, "E143", "x.csv.gz\" cannot be read"),
-    ("x.csv.gz", gzip.compress(text(, mtime=0).encode())[:60], SITE, "E143", "cannot be read"),
+    ("x.csv.gz", gzip.compress(text().encode(), mtime=0)[:60], SITE, "E143", "cannot be read"),
     ("x.parquet", b"PAR1 broken", SITE, "E143", "cannot be read as parquet"),
     ("x.feather", b"broken", SITE, "E143", "cannot be read as feather"),
     ("x.h5ad", b"broken", SITE, "E143", "cannot be read as h5ad"),
