@@ -1,6 +1,8 @@
 import json
 import subprocess
 import sys
+import zipfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from shoal.exceptions import CodedError, ModelFileError
 from shoal.io import history
 from shoal.io.files import canonical_digest
 from shoal.io.models import MODELS, read_manifest
-from shoal.io.values import Reader, Writer
+from shoal.io.parts import ALLOWED
+from shoal.io.values import CLASSES, Reader, Writer
 
 
 def test_probabilities_come_back_bit_by_bit(fitted: Fitted, tmp_path: Path) -> None:
@@ -495,3 +498,33 @@ def test_loading_needs_no_pandas_and_no_skops(folder: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "(1,)"
+
+
+# ---- the lists of classes ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_of_the_list_lives_where_it_says(name: str) -> None:
+    found = getattr(import_module(CLASSES[name]), name)
+    assert found.__module__ == CLASSES[name]
+
+
+def test_every_allowed_class_of_scikit_learn_exists() -> None:
+    for name in ALLOWED["ObjectNode"] | ALLOWED["TreeNode"] | ALLOWED["LossNode"]:
+        home, _, last = name.rpartition(".")
+        assert name.startswith("sklearn.")
+        assert hasattr(import_module(home), last), name
+
+
+def test_parts_are_scikit_learn_s_alone(tmp_path: Path) -> None:
+    """shoal's own classes go by name, never by the module they happen to live in."""
+    X, domains = rows()
+    for discriminator in ("rbf", "mlp"):
+        model = shoal.DDFA(3, discriminator=discriminator, random_state=0)
+        path = shoal.save(model.fit(X, domains), tmp_path / discriminator)
+        for part in (path / "parts").iterdir():
+            assert b"shoal" not in zipfile.ZipFile(part).read("schema.json")
+        again = shoal.load(path)
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        steps = again.discriminator_.estimator_.named_steps
+        assert list(steps) == list(model.discriminator_.estimator_.named_steps)

@@ -41,6 +41,8 @@ def batches(
     sep: str | None = None,
     encoding: str = "utf-8",
     na: Iterable[str] = (),
+    drop_missing_domain: bool = False,
+    require_domain: bool = True,
 ) -> Iterator[Table]:
     """Tables of at most ``batch_rows`` rows each, in the order of the source.
 
@@ -51,8 +53,11 @@ def batches(
     schema : Schema or dict
         Of the model; a dict is what ``model.schema_`` holds.
     batch_rows : int, default=65536
-    domain_file, format, sep, encoding, na
+    domain_file, format, sep, encoding, na, drop_missing_domain
         As in :func:`shoal.io.read`.
+    require_domain : bool, default=True
+        False for a use of the rows that does not depend on their domains: a row may
+        then lack its own (None), and domains are words, whatever they were in fit.
 
     Yields
     ------
@@ -85,26 +90,55 @@ def batches(
     start = 0
     for path, name in zip(paths, names, strict=True):
         for content in _contents(path, options, schema, batch_rows):
-            yield _table(content, schema, name, start)
+            numbered = _numbered(content, start)
             start += content.n_rows
+            messages: list[Message] = []
+            if drop_missing_domain:
+                numbered, messages = _without_missing(numbered, schema)
+            if numbered.n_rows:
+                yield _table(numbered, schema, name, messages, require_domain)
+
+
+def _numbered(content: Content, start: int) -> Content:
+    """With row numbers for ids where it has none; ``start`` rows came before."""
+    if content.ids is not None:
+        return content
+    return replace(content, ids=np.arange(start + 1, start + 1 + content.n_rows))
+
+
+def _without_missing(
+    content: Content, schema: Schema
+) -> tuple[Content, list[Message]]:
+    """The rows that have a domain, and W144 where some have none."""
+    rule = schema.domain
+    if rule is None or rule.column not in content.frame.columns:
+        return content, []
+    series = content.frame[rule.column]
+    _, empty = rule.apply(series, schema.missing)
+    if not empty.any():
+        return content, []
+    first = row_number(series, empty)
+    text = f"rows without a domain are left out (first: row {first})"
+    return _take(content, ~empty), [Message("W144", text, "fill them in to keep them")]
 
 
 def _table(
-    content: Content, schema: Schema, file_name: str | None, start: int
+    content: Content,
+    schema: Schema,
+    file_name: str | None,
+    messages: list[Message],
+    require_domain: bool,
 ) -> Table:
-    """One batch; ``start`` is the number of rows before it."""
+    """One batch as the model takes it."""
     frame, matrix = content.frame, content.matrix
-    messages: list[Message] = []
     X = schema.encode(frame if matrix is None else matrix, messages)
-    ids: Any = np.arange(start + 1, start + 1 + X.shape[0])
+    ids: Any = np.asarray(content.ids)
     if schema.id is not None and schema.id in frame.columns:
         ids = frame[schema.id].to_numpy()
-    elif content.ids is not None:
-        ids = np.asarray(content.ids)
     known = schema.label is not None and schema.label in frame.columns
     return Table(
         X=X,
-        domains=_domains(content, schema, file_name),
+        domains=_domains(content, schema, file_name, require_domain),
         ids=ids,
         labels=frame[schema.label].to_numpy() if known else None,
         feature_names=schema.feature_names,
@@ -117,7 +151,9 @@ def _table(
     )
 
 
-def _domains(content: Content, schema: Schema, file_name: str | None) -> Any:
+def _domains(
+    content: Content, schema: Schema, file_name: str | None, required: bool
+) -> Any:
     rule = schema.domain
     if rule is None:
         return None
@@ -128,13 +164,17 @@ def _domains(content: Content, schema: Schema, file_name: str | None) -> Any:
     if rule.column not in content.frame.columns:
         return None
     series = content.frame[rule.column]
-    domains, empty = rule.apply(series, schema.missing)
+    # as words, all batches have one type, also where some rows have no domain
+    shown = rule if required else replace(rule, kind="text")
+    domains, empty = shown.apply(series, schema.missing)
+    if not required:
+        return np.where(empty, None, domains)
     if empty.any():
         raise InputError(
             "E110",
             f"{int(empty.sum()):,} rows have no domain (first: row "
             f'{row_number(series, empty)} of "{rule.column}")',
-            "fill them in, or --pooled to do without domains",
+            "--drop-missing-domain, or --pooled to do without domains",
         )
     return domains
 
@@ -229,9 +269,13 @@ def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
             "E133", "this model takes numbers, not images", "embed the images first"
         )
     for first in range(0, content.n_rows, batch_rows):
-        rows = slice(first, first + batch_rows)
-        yield Content(
-            frame=content.frame.iloc[rows],
-            matrix=None if content.matrix is None else content.matrix[rows],
-            ids=None if content.ids is None else np.asarray(content.ids)[rows],
-        )
+        yield _take(content, slice(first, first + batch_rows))
+
+
+def _take(content: Content, rows: Any) -> Content:
+    """Some of its rows: a slice or a mask."""
+    return Content(
+        frame=content.frame.iloc[rows],
+        matrix=None if content.matrix is None else content.matrix[rows],
+        ids=None if content.ids is None else np.asarray(content.ids)[rows],
+    )

@@ -22,9 +22,6 @@ __all__ = ["ALLOWED", "dump_part", "load_part"]
 Array = np.ndarray[Any, Any]
 
 _ESTIMATORS = """
-shoal.stages.discretize.centers.KMeansDiscretizer
-shoal.stages.discriminate.early_stopping.EarlyStoppedMLP
-shoal.stages.discriminate.named.RadialBumps
 sklearn._loss.link.Interval
 sklearn._loss.link.LogitLink
 sklearn._loss.link.MultinomialLogit

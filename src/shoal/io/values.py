@@ -3,7 +3,8 @@
 JSON has no tuples, no NaN, no numpy scalars and no arrays. Whatever it lacks becomes an
 object whose first key starts with ``$``: ``{"$tuple": [1, 2]}``, ``{"$float": "nan"}``.
 Objects of shoal's own classes are ``{"$object": name, "state": {...}}``, the name from
-a fixed list; scikit-learn's are files of their own (:mod:`shoal.io.parts`).
+a fixed list: a class may move to another module without harm to saved models.
+Scikit-learn's objects are files of their own (:mod:`shoal.io.parts`).
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from shoal.exceptions import ModelFileError
 
@@ -26,6 +28,7 @@ CLASSES = {
     "Adjuster": "shoal.stages.adjust.estimator",
     "Calibration": "shoal.stages.discriminate.calibrate",
     "Discriminator": "shoal.stages.discriminate.estimator",
+    "EarlyStoppedMLP": "shoal.stages.discriminate.early_stopping",
     "Factorization": "shoal.stages.factorize.result",
     "Factorizer": "shoal.stages.factorize.estimator",
     "FeatureMap": "shoal.mixture.features",
@@ -34,6 +37,7 @@ CLASSES = {
     "Novelty": "shoal.novelty",
     "Penalties": "shoal.mixture.objective",
     "PointMassDiscretizer": "shoal.stages.discretize.masses",
+    "RadialBumps": "shoal.stages.discriminate.named",
     "RankResult": "shoal.rank",
 }
 
@@ -126,6 +130,9 @@ class Writer:
         kind = type(value)
         if CLASSES.get(kind.__name__) == kind.__module__:
             return {"$object": kind.__name__, "state": self.state(value, where)}
+        if kind is Pipeline:  # taken apart, since its steps may be shoal's own
+            steps = self.encode(list(value.steps), where)
+            return {"$pipeline": steps, "transform_input": value.transform_input}
         if kind.__module__.startswith("sklearn."):
             name = f"parts/{len(self.parts)}.skops"
             self.parts[name] = self._dump_part(value)
@@ -175,6 +182,7 @@ class Reader:
             "$dtype": lambda node: _plain_dtype(node["$dtype"]),
             "$random_state": self._random_state,
             "$object": self._object,
+            "$pipeline": self._pipeline,
             "$part": lambda node: self._load_part(node["$part"]),
         }
         kind = next(iter(node), None) if isinstance(node, dict) else None
@@ -233,6 +241,10 @@ class Reader:
         if name not in CLASSES:
             raise damaged(f"the manifest names a class that is not allowed: {name!r}")
         return self.restore(getattr(import_module(CLASSES[name]), name), node["state"])
+
+    def _pipeline(self, node: Any) -> Pipeline:
+        steps = self.decode(_listed(node["$pipeline"]))
+        return Pipeline(steps, transform_input=node["transform_input"])
 
     def restore(self, cls: Any, state: Any) -> Any:
         """An object of one of shoal's classes; neither __init__ nor fit is called."""
