@@ -49,6 +49,7 @@ def write_card(estimator: Any, manifest: Mapping[str, Any]) -> str:
         "",
         "```python",
         "import shoal",
+        "",
         'model = shoal.load("path/to/this/folder")',
         "model.predict_proba(X, domains)",
         "```",
