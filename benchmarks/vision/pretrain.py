@@ -5,9 +5,17 @@
 ``DIR`` holds CIFAR in its official binary layout (``cifar-10-batches-bin`` or
 ``cifar-100-binary``, or one of these itself), or ``train.npy`` (uint8, n x h x w x 3)
 with, for the monitor, ``train_labels.npy``, ``test.npy`` and ``test_labels.npy``.
-Labels are for the monitor's kNN accuracy alone. The number of epochs is what fits: a
-few epochs are timed, their weights thrown away, and the cosine runs over the epochs
-that the rest of the minutes allows. Needs torch, numpy, scikit-learn and safetensors.
+Labels are for the monitor's kNN accuracy alone.
+
+The number of epochs is what fits: a few epochs are timed, their weights thrown away,
+and the cosine runs over the epochs that the rest of the minutes allows. The first of
+them also compiles; what it took beyond the others is the record's warm-up. A run
+resumed from its checkpoint keeps its number of epochs, so that it ends with the weights
+of an uninterrupted one, however long compiling took.
+
+The learning rate is proportional to the batch (SimCLR 0.4 and MoCo 0.06 for 512
+images) and rises over the first fiftieth of the epochs, at most 10. Needs torch, numpy,
+scikit-learn and safetensors.
 """
 
 import argparse
@@ -17,6 +25,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from shoal.datasets.images_cifar import load_cifar10, load_cifar20
 from shoal.vision.checkpoint import read_checkpoint
 from shoal.vision.data import ImageSet
+from shoal.vision.devices import pick_device
 from shoal.vision.knn import knn_monitor
 from shoal.vision.moco import moco_pretext
 from shoal.vision.nets import resnet
@@ -35,18 +45,17 @@ from shoal.vision.pretext import Monitor, Pretext, Pretrained
 from shoal.vision.simclr import simclr_pretext
 
 METHODS = {"simclr": simclr_pretext, "moco": moco_pretext}
-LEARNING_RATE = {"simclr": 0.4, "moco": 0.06}  # for 512 images
-WEIGHT_DECAY = {"simclr": 1e-4, "moco": 5e-4}
 TIMED_EPOCHS = 4
+SPARE = 0.02  # of the minutes, for what was not foreseen
 
 
 def main(arguments: list[str] | None = None) -> None:
     args = parse(arguments)
     started = time.perf_counter()
     parts = read_data(args.data)
-    device = torch.device(
-        args.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    )
+    device = pick_device(args.device)
+    if args.compile is None:
+        args.compile = "default" if device.type == "cuda" else "off"
     images = ImageSet(parts["train"], device)
     task = make_task(args, images)
     monitor = None
@@ -58,15 +67,15 @@ def main(arguments: list[str] | None = None) -> None:
             parts["test_labels"],
             device=device,
         )
-    epochs, timing = choose_epochs(args, task, monitor, started)
-    print(f"{epochs} epochs of {len(images)} images ({timing})", file=sys.stderr)
-    result = train(args, task, epochs, monitor=monitor, checkpoint=args.checkpoint)
+    plan = choose_epochs(args, task, monitor, started)
+    print(f"{len(images)} images: {plan}", file=sys.stderr)
+    result = train(args, task, plan.epochs, monitor=monitor, checkpoint=args.checkpoint)
     seconds = time.perf_counter() - started
     if args.out:
         result.save(
             args.out, data=args.data.name, seed=args.seed, batch=args.batch_size
         )
-    record = make_record(args, result, device, seconds, timing)
+    record = make_record(args, result, device, seconds, plan)
     text = json.dumps(record, indent=2)
     if args.record:
         args.record.write_text(text + "\n")
@@ -85,13 +94,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--depth", type=int, choices=[18, 34, 50], default=18)
     cli.add_argument("--batch-size", type=int, default=512)
     cli.add_argument("--temperature", type=float, default=0.1)
-    cli.add_argument("--lr", type=float, help="default: scaled with the batch size")
+    cli.add_argument("--lr", type=float, help="default: proportional to the batch")
     cli.add_argument("--weight-decay", type=float)
     cli.add_argument("--seed", type=int, default=0)
     cli.add_argument("--device")
-    cli.add_argument(
-        "--compile", default="default", help="off, or torch.compile's mode"
-    )
+    cli.add_argument("--compile", help="off (on a CPU), or a mode (default on a GPU)")
     cli.add_argument("--monitor-every", type=int, default=25, metavar="EPOCHS")
     cli.add_argument("--checkpoint", type=Path, help="kept every 20 epochs")
     cli.add_argument("--out", type=Path, help="backbone to write, .safetensors")
@@ -133,16 +140,12 @@ def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
 def train(
     args: argparse.Namespace, task: Pretext, epochs: int, **options: Any
 ) -> Pretrained:
-    default_lr = LEARNING_RATE[args.method] * args.batch_size / 512
-    decay = (
-        WEIGHT_DECAY[args.method] if args.weight_decay is None else args.weight_decay
-    )
     mode: bool | str = {"off": False, "default": True}.get(args.compile, args.compile)
     return task.train(
         epochs=epochs,
         batch_size=args.batch_size,
-        lr=default_lr if args.lr is None else args.lr,
-        weight_decay=decay,
+        lr=args.lr,
+        weight_decay=args.weight_decay,
         seed=args.seed,
         monitor_every=args.monitor_every,
         checkpoint_every=20 * max(len(task.images) // args.batch_size, 1),
@@ -151,27 +154,37 @@ def train(
     )
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Epochs to train, how they were found, and seconds that compiling took."""
+
+    epochs: int
+    reason: str
+    warm_up_seconds: float | None = None
+    epoch_seconds: float | None = None
+
+
 def choose_epochs(
     args: argparse.Namespace, task: Pretext, monitor: Monitor | None, started: float
-) -> tuple[int, str]:
-    """Epochs to train, and how they were found; a resumed run keeps its number."""
+) -> Plan:
+    """As many as fit into the minutes; a resumed run keeps its number."""
     if args.checkpoint and args.checkpoint.exists():
-        return int(read_checkpoint(args.checkpoint)["plan"]["epochs"]), "as before"
+        return Plan(int(read_checkpoint(args.checkpoint)["plan"]["epochs"]), "resumed")
     if args.epochs:
-        return args.epochs, "as asked"
+        return Plan(args.epochs, "as asked")
     before = {name: copy.deepcopy(m.state_dict()) for name, m in task.modules.items()}
     history = train(args, task, TIMED_EPOCHS, progress=False).history
     for name, module in task.modules.items():
         module.load_state_dict(before[name])
-    seconds = min(history["seconds"][1:])  # the first epoch compiles
+    first, *others = history["seconds"]
+    seconds = min(others)
     looking = time.perf_counter()
     if monitor is not None:
         monitor(task.net)
     now = time.perf_counter()
     each = seconds + (now - looking) / args.monitor_every
-    epochs = max(int(0.98 * (args.minutes * 60 - (now - started)) / each), 1)
-    warm_up = sum(history["seconds"])
-    return epochs, f"{seconds:.3f} s an epoch, {warm_up:.0f} s to compile and time"
+    left = (1 - SPARE) * args.minutes * 60 - (now - started)
+    return Plan(max(int(left / each), 1), "timed", first - seconds, seconds)
 
 
 def make_record(
@@ -179,7 +192,7 @@ def make_record(
     result: Pretrained,
     device: torch.device,
     seconds: float,
-    timing: str,
+    plan: Plan,
 ) -> dict[str, Any]:
     history = result.history
     on_gpu = device.type == "cuda"
@@ -199,7 +212,7 @@ def make_record(
         "views_per_second": 2 * float(np.median(history["rows_per_second"])),
         "training_seconds": sum(history["seconds"]),
         "seconds": seconds,
-        "timing": timing,
+        "plan": asdict(plan),
         "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None,
         "knn_accuracy": looked[-1]["knn_accuracy"] if looked else None,
         "loss": history["loss"][-1],

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 import vision_workers as workers
 
@@ -124,3 +125,31 @@ def test_what_was_trained_is_saved(tmp_path):
     assert facts["method"] == "SimCLR"
     assert facts["epochs"] == "1"
     assert facts["data"] == "zeros"
+
+
+def test_the_learning_rate_is_proportional_to_the_batch():
+    def train(batch_size):
+        task = simclr_pretext(workers.make_images(16), net=workers.Tiny(), device="cpu")
+        options = {"epochs": 1, "warmup": 0.0, "progress": False}
+        return task.train(batch_size=batch_size, **options).history["learning_rate"][0]
+
+    # Of the last step: one batch of 16, or the second of 8, half way down the cosine.
+    assert train(16) == pytest.approx(0.4 * 16 / 512)
+    assert train(8) == pytest.approx(0.4 * 8 / 512 / 2)
+    assert train(512) == train(16)  # no batch is larger than the images
+
+
+def test_epochs_are_shown_with_what_the_monitor_saw():
+    shown = []
+    history = simclr(
+        workers.make_images(16),
+        net=workers.Tiny(),
+        epochs=2,
+        batch_size=8,
+        device="cpu",
+        progress=False,
+        monitor=lambda net: {"seen": 7.0},
+        monitor_every=1,
+        on_epoch=lambda record: shown.append(dict(record)),
+    ).history
+    assert [record["seen"] for record in shown] == history["seen"] == [7.0, 7.0]

@@ -80,7 +80,7 @@ def moco(
     momentum: float = 0.99,
     n_queue: int = 4096,
     lr: float | None = None,
-    weight_decay: float = 5e-4,
+    weight_decay: float | None = None,
     view: Augmentation | None = None,
     width: int = 128,
     seed: int = 0,
@@ -97,7 +97,9 @@ def moco(
         Keys of earlier images to choose among.
     lr : float or None, default=None
         Learning rate of SGD; None: 0.06 for each 512 images of the batch.
-    images, net, epochs, batch_size, temperature, weight_decay, view, width, seed
+    weight_decay : float or None, default=None
+        Of the matrices; None: 5e-4.
+    images, net, epochs, batch_size, temperature, view, width, seed
         As :func:`shoal.vision.simclr.simclr`.
     device, **options
         As :func:`shoal.vision.simclr.simclr`.
@@ -121,7 +123,7 @@ def moco(
         return task.train(
             epochs=epochs,
             batch_size=batch_size,
-            lr=0.06 * batch_size / 512 if lr is None else lr,
+            lr=lr,
             weight_decay=weight_decay,
             seed=seed,
             **options,
@@ -153,7 +155,7 @@ def moco_pretext(
         keys = Keys(net, head, width, n_queue)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, keys, view, temperature, momentum)
-    return Pretext("MoCo", images, step, net, head, {"keys": keys})
+    return Pretext("MoCo", images, step, net, head, 0.06, 5e-4, {"keys": keys})
 
 
 def _step(

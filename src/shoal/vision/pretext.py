@@ -17,6 +17,7 @@ from shoal.vision.schedules import cosine
 
 __all__ = [
     "Monitor",
+    "OnEpoch",
     "Pretext",
     "Pretrained",
     "default_net",
@@ -27,6 +28,8 @@ __all__ = [
 
 #: Looks at a network after an epoch and returns numbers for the history.
 Monitor = Callable[[nn.Module], Mapping[str, Any]]
+#: Is shown the record of an epoch and may add numbers to it.
+OnEpoch = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 
 
 @dataclass
@@ -72,6 +75,10 @@ class Pretext:
         The network wanted.
     head : Module
         Its projection.
+    learning_rate : float
+        Of SGD, for a batch of 512 images; it grows in proportion to the batch.
+    weight_decay : float
+        Of the matrices.
     others : dict of str to Module
         What else the method keeps.
     """
@@ -81,6 +88,8 @@ class Pretext:
     step: Step
     net: Backbone
     head: nn.Module
+    learning_rate: float
+    weight_decay: float
     others: dict[str, nn.Module] = field(default_factory=dict)
 
     @property
@@ -93,17 +102,22 @@ class Pretext:
         *,
         epochs: int,
         batch_size: int,
-        lr: float,
-        weight_decay: float,
+        lr: float | None = None,
+        weight_decay: float | None = None,
         warmup: float | None = None,
         seed: int = 0,
         monitor: Monitor | None = None,
         monitor_every: int = 25,
+        on_epoch: OnEpoch | None = None,
         **options: Any,
     ) -> Pretrained:
         """SGD with momentum and a cosine schedule; see :func:`shoal.vision.simclr`."""
+        batch_size = min(batch_size, len(self.images))
+        lr = self.learning_rate * batch_size / 512 if lr is None else lr
+        weight_decay = self.weight_decay if weight_decay is None else weight_decay
         warmup = min(epochs / 50, 10.0) if warmup is None else warmup
         modules = self.modules
+        look = _at_every(monitor_every, epochs, monitor, self.net)
         history = fit(
             self.step,
             modules,
@@ -114,7 +128,7 @@ class Pretext:
             epochs=epochs,
             seed=seed,
             device=self.images.device,
-            on_epoch=_at_every(monitor_every, epochs, monitor, self.net),
+            on_epoch=_both(look, on_epoch),
             prefetch=None if self.images.on_device else self.images.prefetch,
             **options,
         )
@@ -154,13 +168,25 @@ def sgd(
 
 def _at_every(
     n: int, epochs: int, monitor: Monitor | None, net: nn.Module
-) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None:
+) -> OnEpoch | None:
     """``on_epoch`` that looks at the network every n epochs and at the last one."""
     if monitor is None:
         return None
 
-    def look(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def look(record: dict[str, Any]) -> Mapping[str, Any] | None:
         due = record["epoch"] % n == 0 or record["epoch"] == epochs
         return monitor(net) if due else None
+
+    return look
+
+
+def _both(first: OnEpoch | None, second: OnEpoch | None) -> OnEpoch | None:
+    """One after the other; the second sees what the first added."""
+    if first is None or second is None:
+        return first or second
+
+    def look(record: dict[str, Any]) -> Mapping[str, Any]:
+        added = first(record) or {}
+        return {**added, **(second({**record, **added}) or {})}
 
     return look

@@ -30,7 +30,7 @@ def simclr(
     batch_size: int = 512,
     temperature: float = 0.1,
     lr: float | None = None,
-    weight_decay: float = 1e-4,
+    weight_decay: float | None = None,
     view: Augmentation | None = None,
     width: int = 128,
     seed: int = 0,
@@ -54,8 +54,8 @@ def simclr(
         Of the loss; see :func:`shoal.vision.contrast.nt_xent`.
     lr : float or None, default=None
         Learning rate of SGD; None: 0.4 for each 512 images of the batch.
-    weight_decay : float, default=1e-4
-        Of the matrices.
+    weight_decay : float or None, default=None
+        Of the matrices; None: 1e-4.
     view : Augmentation or None, default=None
         None: :func:`shoal.vision.augment.simclr_view`.
     width : int, default=128
@@ -68,7 +68,8 @@ def simclr(
         ``warmup``: epochs of linear rise before the cosine (default a fiftieth, at most
         10). ``monitor``: a callable such as :func:`shoal.vision.knn.knn_monitor` makes,
         whose numbers go into the history every ``monitor_every`` epochs. All others are
-        those of :func:`shoal.vision.loop.fit`: ``checkpoint``, ``compile``, ...
+        those of :func:`shoal.vision.loop.fit`: ``checkpoint``, ``compile``,
+        ``on_epoch``, ...
 
     Returns
     -------
@@ -95,7 +96,7 @@ def simclr(
         return task.train(
             epochs=epochs,
             batch_size=batch_size,
-            lr=0.4 * batch_size / 512 if lr is None else lr,
+            lr=lr,
             weight_decay=weight_decay,
             seed=seed,
             **options,
@@ -122,7 +123,7 @@ def simclr_pretext(
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, view, temperature)
-    return Pretext("SimCLR", images, step, net, head)
+    return Pretext("SimCLR", images, step, net, head, 0.4, 1e-4)
 
 
 def _step(
