@@ -154,6 +154,21 @@ READING = {
     "misspelt domain": Case(
         GOOD, "fit x.csv --domain Site --out out", "E107", 3, "Site", "site"
     ),
+    "features after a space": Case(
+        GOOD, f"{FIT} --features size mass", "E002", 2, '"mass"', "size,mass"
+    ),
+    "dropped columns after a space": Case(
+        GOOD, f"{FIT} --drop size mass", "E002", 2, '"mass"', "--drop size,mass"
+    ),
+    "numbers too large to square": Case(
+        table(lambda t: t.assign(mass=t["mass"] * 1e300)), FIT, "E115", 3, '"mass"',
+        "rescale",
+    ),
+    "places before years": Case(
+        table(lambda t: t.assign(year=np.resize([1, 2, 3], 60))[
+            ["year", "size", "mass", "site"]]),
+        "fit x.csv --out out", "E106", 2, "where a row", "candidates: site (3 values)",
+    ),
     "absent feature": Case(GOOD, f"{FIT} --features size,weight", "E107", 3, "weight"),
     "absent column to drop": Case(GOOD, f"{FIT} --drop colour", "E107", 3, "colour"),
     "absent id": Case(GOOD, f"{FIT} --id name", "E107", 3, "name"),

@@ -133,6 +133,7 @@ def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
         "--bootstrap", "10", "--json", "--out", "texts",
     )  # fmt: skip
     assert ended.code == 0, ended.stderr
+    assert json.loads(ended.stdout)["data"]["unit"] == "words"
     model = package.load(tmp_path / "texts")
     assert type(model).__name__ == "DiscreteMixture"
     assert_allclose(np.sort(model.prevalence_[:, 0]), [0.1, 0.5, 0.9], atol=0.1)

@@ -70,6 +70,31 @@ def test_pooled_and_prevalence(cli, fitted: Path, tmp_path: Path):
     assert_allclose(rows.filter(like="p_"), expected, atol=1e-9)
 
 
+def test_rows_without_a_domain(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv")
+    frame.loc[[3, 7], "island"] = None
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    predict = ("predict", "run", "new.csv", "--out")
+    ended = cli(*predict, "a.parquet", "--drop-missing-domain", "--no-color")
+    assert ended.code == 0, ended.stderr
+    assert "W144" in ended.stderr
+    kept = pd.read_parquet(tmp_path / "a.parquet")
+    whole = pd.read_parquet(fitted / "assignments.parquet").drop(index=[3, 7])
+    pd.testing.assert_frame_equal(kept, whole.reset_index(drop=True))
+
+    ended = cli(*predict, "b.parquet", "--pooled")
+    assert ended.code == 0, ended.stderr
+    pooled = pd.read_parquet(tmp_path / "b.parquet")
+    assert pooled["domain"].isna().sum() == 2
+    assert len(pooled) == len(frame)
+    ended = cli("adapt", "run", "new.csv", "--domain-name", "Anvers", "--out", "c")
+    assert ended.code == 0, ended.stderr
+
+    frame.assign(island=None).to_csv(tmp_path / "new.csv", index=False)
+    assert cli(*predict, "d.csv", "--drop-missing-domain").code == 3
+    assert not (tmp_path / "d.csv").exists()
+
+
 def test_min_confidence_marks_and_never_changes_a_class(
     cli, fitted: Path, tmp_path: Path
 ):

@@ -264,6 +264,34 @@ def test_merged_classes_are_assigned() -> None:
     assert found["fit_score"].notna().all()
 
 
+def test_domains_that_may_be_missing(tmp_path: Path) -> None:
+    """Dropped with their rows, or words and None of one type in every batch."""
+    frame = pd.DataFrame({"site": [1, 2] * 30, "x": np.arange(60.0), "y": 1.5})
+    frame["y"] += frame["x"] % 7
+    schema = read(frame, domain="site").schema
+    new = frame.assign(site=frame["site"].astype("Int64"))
+    new.loc[:10, "site"] = None
+    new.to_csv(tmp_path / "new.csv", index=False)
+
+    def pieces(**options: Any) -> list[Any]:
+        return list(batches(tmp_path / "new.csv", schema, batch_rows=10, **options))
+
+    kept = pieces(drop_missing_domain=True)
+    assert [len(one.X) for one in kept] == [9, 10, 10, 10, 10]
+    assert_array_equal(np.concatenate([one.ids for one in kept]), np.arange(12, 61))
+    assert_array_equal(
+        np.concatenate([one.domains for one in kept]), frame["site"][11:].to_numpy()
+    )
+    assert [one.code for table in kept for one in table.messages] == ["W144"]
+
+    loose = pieces(require_domain=False)
+    frames = [pd.DataFrame({"domain": one.domains}) for one in loose]
+    assert write_assignments(tmp_path / "d.parquet", frames) == 60
+    found = pd.read_parquet(tmp_path / "d.parquet")["domain"]
+    assert found[:11].isna().all()
+    assert found[11:].tolist() == [str(one) for one in frame["site"][11:]]
+
+
 def test_unknown_domains(frame: pd.DataFrame, table: Any, model: Any) -> None:
     other = frame.assign(place=frame["place"].replace("north", "Site9"))
     with pytest.raises(ModelFileError, match='not seen the domain "Site9"') as caught:

@@ -62,7 +62,7 @@ def adapt(
             stages.begin("read")
             loaded = load_model(model)
             name = new_name(loaded, domain_name)
-            table = loaded.table(output, data, rows)
+            table = loaded.table(output, data, rows, require_domain=False)
             stages.begin("adapt")
             found = loaded.model.adapt(table.X, level=level, random_state=work.seed)
             output.data = describe(found, name)

@@ -142,6 +142,7 @@ def results(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "choice": None if fitted.choice is None else fitted.choice.sentence,
         "score": summary["score"],
         "domain_name": _domain_name(fitted),
+        "unit": summary["size"]["unit"],
     }
 
 
@@ -157,7 +158,10 @@ def show_results(output: Output) -> None:
     warn_findings(output, found["findings"])
     score = found["score"]
     labels = score["matching"] if score else {}
-    output.show(prevalence_table(found["prevalence"], found["domain_name"], labels))
+    records, column, unit = (
+        found[key] for key in ("prevalence", "domain_name", "unit")
+    )
+    output.show(prevalence_table(records, column, labels, unit))
     if found["choice"]:
         output.show(found["choice"] + ".")
     if score:

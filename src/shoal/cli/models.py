@@ -35,13 +35,19 @@ class Loaded:
     schema: Any
 
     def batches(
-        self, output: Output, data: Sequence[str], rows: Rows
+        self,
+        output: Output,
+        data: Sequence[str],
+        rows: Rows,
+        *,
+        require_domain: bool = True,
     ) -> Iterator["Table"]:
         """New rows as the model takes them; what reading noticed is said once."""
         import shoal.io
 
         said = set()
-        files, options = one_or_all(data), rows.for_batches
+        files = one_or_all(data)
+        options = rows.for_batches | {"require_domain": require_domain}
         for table in shoal.io.batches(files, self.schema, **options):
             for message in table.messages:
                 if message.code not in said:
@@ -49,13 +55,15 @@ class Loaded:
                 said.add(message.code)
             yield table
 
-    def table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":
+    def table(
+        self, output: Output, data: Sequence[str], rows: Rows, **options: Any
+    ) -> "Table":
         """All new rows at once."""
         import numpy as np
         import pandas as pd
         from scipy import sparse
 
-        tables = list(self.batches(output, data, rows))
+        tables = list(self.batches(output, data, rows, **options))
         if len(tables) == 1:
             return tables[0]
         parts = [table.X for table in tables]

@@ -78,8 +78,9 @@ def predict(
             mix = None if prevalence is None else read_mix(prevalence, names)
             stages.begin("class")
             tally = Tally(names)
-            tables = loaded.batches(output, data, rows)
-            if not (pooled or mix):
+            by_domain = not (pooled or mix)
+            tables = loaded.batches(output, data, rows, require_domain=by_domain)
+            if by_domain:
                 tables = with_domains(tables)
             frames = assigned(loaded, tables, pooled, mix, min_confidence)
             write(path, tally.counting(frames, stages, data))

@@ -1,6 +1,7 @@
 """The data of a command: which files, rows and columns, and how they are read."""
 
 import csv
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -24,6 +25,7 @@ __all__ = [
     "read",
     "reading",
     "refuse_images",
+    "refuse_split_names",
     "split_names",
 ]
 
@@ -58,6 +60,9 @@ class Rows:
     na: Annotated[
         Names, reading("--na", help="Cell that means missing (repeatable).")
     ] = None
+    drop_missing_domain: Annotated[
+        bool, reading("--drop-missing-domain", help="Leave out rows without domain.")
+    ] = False
 
     @property
     def for_batches(self) -> dict[str, Any]:
@@ -108,9 +113,6 @@ class Source(Rows):
     domain_bins: Annotated[
         int | None, reading("--domain-bins", min=2, help="Cut a number into domains.")
     ] = None
-    drop_missing_domain: Annotated[
-        bool, reading("--drop-missing-domain", help="Leave out rows without domain.")
-    ] = False
     merge_small: Annotated[
         Text, reading("--merge-small", metavar="NAME", help="One domain of thin ones.")
     ] = None
@@ -143,11 +145,27 @@ def read(
     """The table of a command; what reading noticed is said as warnings."""
     import shoal.io
 
+    refuse_split_names(data, source)
     table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
     for message in table.messages:
         output.warn(message.code, message.text, message.hint)
     table = without_rare_values(table) if redact else table
     return without_empty_bags(output, table)
+
+
+def refuse_split_names(data: Sequence[str], source: Source) -> None:
+    """Raise E002 for ``--features a b``: after a space, b is taken for a file."""
+    from pathlib import Path
+
+    for option, names in (("--features", source.features), ("--drop", source.drop)):
+        no_files = [one for one in data if one != "-" and not Path(one).exists()]
+        if names and 0 < len(no_files) < len(data):
+            joined = shlex.quote(",".join([*names, *no_files]))
+            raise CommandError(
+                "E002",
+                f'"{no_files[0]}" is taken for a file, and there is none',
+                f"columns are joined by commas, without spaces: {option} {joined}",
+            )
 
 
 def without_empty_bags(output: Output, table: "Table") -> "Table":

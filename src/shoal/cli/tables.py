@@ -64,7 +64,10 @@ def plain_table(
 
 
 def prevalence_table(
-    records: Sequence[Record], domain_name: str, notes: Mapping[str, str] | None = None
+    records: Sequence[Record],
+    domain_name: str,
+    notes: Mapping[str, str] | None = None,
+    unit: str = "rows",
 ) -> Any:
     """Share of each class in each domain, with intervals.
 
@@ -76,6 +79,8 @@ def prevalence_table(
         What a domain is called here.
     notes : mapping of str to str, default=None
         Something to say about a class, by its id, in the head of its column.
+    unit : {"rows", "words"}
+        What was counted.
     """
     names = {record["class_id"]: record["class_name"] for record in records}
     heads = [_head(class_id, names[class_id], notes or {}) for class_id in names]
@@ -85,12 +90,12 @@ def prevalence_table(
     for record in records:
         by_domain.setdefault(record["domain"], []).append(record)
     rows = [
-        [domain, str(own[0]["n_rows"]), *map(cell, own)]
+        [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
         for domain, own in by_domain.items()
     ]
     how = "" if wide else f", with {records[0]['level']:.0%} intervals"
     title = f"Share of each class in each domain{how}"
-    return shortened_table(title, [domain_name, "rows", *heads], rows)
+    return shortened_table(title, [domain_name, unit, *heads], rows)
 
 
 def shortened_table(

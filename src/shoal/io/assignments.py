@@ -116,6 +116,7 @@ def _write_parquet(path: Path, batches: Iterable[pd.DataFrame]) -> int:
             schema = None if writer is None else writer.schema
             table = pyarrow.Table.from_pandas(frame, schema, preserve_index=False)
             if writer is None:
+                table = table.cast(_with_words(pyarrow, table.schema))
                 # Numbers hardly repeat: only words are worth a dictionary.
                 text = [name for name in frame if frame[name].dtype.kind == "O"]
                 writer = parquet.ParquetWriter(path, table.schema, use_dictionary=text)
@@ -127,6 +128,17 @@ def _write_parquet(path: Path, batches: Iterable[pd.DataFrame]) -> int:
     if writer is None:
         raise InputError("E103", "there are no rows to write", "check the input")
     return n_rows
+
+
+def _with_words(pyarrow: Any, schema: Any) -> Any:
+    """The schema, with words where the first batch holds nothing to tell the type."""
+    return pyarrow.schema(
+        [
+            field.with_type(pyarrow.string()) if field.type == pyarrow.null() else field
+            for field in schema
+        ],
+        metadata=schema.metadata,
+    )
 
 
 def _check_known(domains: Any, known: set[Any]) -> None:

@@ -87,7 +87,7 @@ def batches(
     several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
     paths = list(data) if several else [data]
     names = file_names(paths) if all(map(is_path, paths)) else [None]
-    start = 0
+    start = n_kept = 0
     for path, name in zip(paths, names, strict=True):
         for content in _contents(path, options, schema, batch_rows):
             numbered = _numbered(content, start)
@@ -96,7 +96,10 @@ def batches(
             if drop_missing_domain:
                 numbered, messages = _without_missing(numbered, schema)
             if numbered.n_rows:
+                n_kept += numbered.n_rows
                 yield _table(numbered, schema, name, messages, require_domain)
+    if start and not n_kept:
+        raise InputError("E110", "no row has a domain", "fill them in")
 
 
 def _numbered(content: Content, start: int) -> Content:
@@ -106,9 +109,7 @@ def _numbered(content: Content, start: int) -> Content:
     return replace(content, ids=np.arange(start + 1, start + 1 + content.n_rows))
 
 
-def _without_missing(
-    content: Content, schema: Schema
-) -> tuple[Content, list[Message]]:
+def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
     """The rows that have a domain, and W144 where some have none."""
     rule = schema.domain
     if rule is None or rule.column not in content.frame.columns:
@@ -168,7 +169,8 @@ def _domains(
     shown = rule if required else replace(rule, kind="text")
     domains, empty = shown.apply(series, schema.missing)
     if not required:
-        return np.where(empty, None, domains)
+        domains[empty] = None
+        return domains
     if empty.any():
         raise InputError(
             "E110",

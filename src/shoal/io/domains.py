@@ -27,6 +27,14 @@ MOST_NUMBERS = 1_000
 # What could be meant as the domain has at most so many values.
 MOST_CANDIDATES = 200
 MOST_CANDIDATE_NUMBERS = 20
+# Columns with these words in their names are most likely to be meant.
+PLACES = (
+    "domain", "site", "plot", "island", "batch", "donor", "patient", "subject",
+    "hospital", "clinic", "center", "centre", "station", "location", "locality",
+    "place", "region", "country", "county", "city", "area", "field", "farm", "lake",
+    "river", "habitat", "camera", "store", "shop", "source", "cohort", "lab",
+    "company", "ward",
+)  # fmt: skip
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
 
@@ -107,12 +115,19 @@ def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
         sensible = 2 <= n_values <= min(most, n_rows // 2)
         if sensible and not looks_like_label(name, n_values, n_rows, known):
             found.append((name, n_values))
-    found = [one for one in found if one[1] > 2] or found
+    found = [one for one in found if one[1] > 2 or _names_place(one[0])] or found
+    found.sort(key=lambda one: not _names_place(one[0]))
     hint = "candidates: " + join([f"{name} ({n} values)" for name, n in found], 4)
     if not found:
         where = "--domain-file" if matrix else "--domain"
         hint = f"name it with {where}, or pass one file per domain"
     return InputError("E106", "which column says where a row comes from?", hint)
+
+
+def _names_place(name: str) -> bool:
+    """Whether a name holds a word for where rows come from: sampling_site, SiteID."""
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    return any(part.casefold().removesuffix("s") in PLACES for part in parts)
 
 
 def _cut(series: pd.Series, options: Options, rule: DomainRule) -> DomainRule:

@@ -12,7 +12,7 @@ from shoal.exceptions import InputError
 from shoal.io.arrays import check_length, check_varied
 from shoal.io.cells import numbers, words
 from shoal.io.columns import Feature, plan_columns
-from shoal.io.content import Content
+from shoal.io.content import Content, is_sparse
 from shoal.io.domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.images import list_images
 from shoal.io.names import join, require_columns
@@ -25,6 +25,8 @@ from shoal.io.text import learn_vocabulary
 __all__ = ["read"]
 
 Array = np.ndarray[Any, Any]
+# Larger numbers cannot be squared.
+LARGEST = 1e150
 
 
 def read(
@@ -174,6 +176,8 @@ class _Reading:
         if self.options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
         X = schema.encode(self._rows(), self.messages)
+        names = self._feature_names(schema)
+        _check_size(X, names)
         if self.kind == "embedding":
             check_varied(X)
         shown = self.frame[schema.needed] if self.matrix is None else None
@@ -182,7 +186,7 @@ class _Reading:
             domains=domains,
             ids=self._column(self.options.id, self.ids),
             labels=self._column(self.options.label, None),
-            feature_names=self._feature_names(schema),
+            feature_names=names,
             schema=schema,
             columns=columns,
             kind=self.kind,
@@ -332,6 +336,20 @@ class _Reading:
             return schema.feature_names
         named = self.content.matrix_names
         return named or [f"x{index}" for index in range(self.matrix.shape[1])]
+
+
+def _check_size(X: Any, names: list[str]) -> None:
+    """Raise E115 for numbers that cannot be squared."""
+    values = X.data if is_sparse(X) else X
+    if not values.size or max(float(values.max()), -float(values.min())) <= LARGEST:
+        return
+    place = int(np.argmax(np.abs(values)))
+    column = X.indices[place] if is_sparse(X) else place % X.shape[1]
+    raise InputError(
+        "E115",
+        f'"{names[column]}" holds {np.ravel(values)[place]:.3g}, too large to square',
+        "rescale the column, or clean its rows",
+    )
 
 
 def _with_domains(content: Content, options: Options) -> Content:
