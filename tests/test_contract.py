@@ -1,23 +1,50 @@
-"""scikit-learn's battery and our own on the estimators of rows."""
+"""scikit-learn's battery and our own on every estimator of rows."""
 
 import warnings
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from shoal import DDFA, DomainMixture
-from shoal.testing import domain_checks, parametrize_with_domain_checks
+from shoal import DDFA, DiscreteMixture, DomainMixture
+from shoal.testing import (
+    check_domain_estimator,
+    domain_checks,
+    parametrize_with_domain_checks,
+)
+
+QUICK = [
+    DDFA(2, discriminator="logistic", random_state=0),
+    DiscreteMixture(2, random_state=0),
+    DiscreteMixture(2, n_words=8, random_state=0),
+    DomainMixture(2, search=False, random_state=0),
+]
 
 
 @pytest.mark.parametrize(
     ("estimator", "least"),
     [
-        (DDFA(), 54),
-        (DDFA(2, discriminator="logistic", random_state=0), 54),
-        (DDFA(2, discriminator="logistic", discretizer=None, random_state=0), 54),
-        (DomainMixture(2, search=False, random_state=0), 55),
+        pytest.param(DDFA(), 54, id="ddfa, as it comes"),
+        pytest.param(
+            DDFA(2, discriminator="logistic", random_state=0), 54, id="ddfa, logistic"
+        ),
+        pytest.param(
+            DDFA(2, discriminator="logistic", discretizer=None, random_state=0),
+            54,
+            id="ddfa, corners",
+        ),
+        pytest.param(DiscreteMixture(), 47, id="words, as it comes"),
+        pytest.param(DiscreteMixture(2), 47, id="words, k given"),
+        pytest.param(DiscreteMixture(2, n_words=4), 47, id="clusters"),
+        pytest.param(
+            DiscreteMixture(representation="pca", n_words=6), 47, id="components"
+        ),
+        pytest.param(
+            DomainMixture(), 55, id="mixture, as it comes", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            DomainMixture(2, search=False, random_state=0), 55, id="mixture, quick"
+        ),
     ],
-    ids=["ddfa, k chosen", "ddfa", "ddfa, corners", "mixture"],
 )
 def test_no_check_of_scikit_learn_fails(estimator, least):
     with warnings.catch_warnings():
@@ -31,15 +58,15 @@ def test_no_check_of_scikit_learn_fails(estimator, least):
     assert sum(r["status"] == "passed" for r in results) >= least
 
 
-@parametrize_with_domain_checks(
-    [
-        DDFA(2, discriminator="logistic", random_state=0),
-        DomainMixture(2, search=False, random_state=0),
-    ]
-)
+@parametrize_with_domain_checks(QUICK)
 def test_domain_contract(estimator, check):
     check(estimator)
 
 
 def test_the_battery_is_not_empty():
     assert len(domain_checks()) == 24
+
+
+@pytest.mark.slow
+def test_the_mixture_keeps_the_contract_as_it_comes():
+    assert len(check_domain_estimator(DomainMixture(random_state=0))) == 24

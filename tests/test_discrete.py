@@ -1,3 +1,5 @@
+"""DiscreteMixture: factors, posteriors by hand, words of every kind."""
+
 import copy
 import pickle
 import warnings
@@ -9,19 +11,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from shoal import DiscreteMixture
 from shoal.exceptions import (
-    DomainMissingError,
     IdentifiabilityWarning,
     UnseenWordWarning,
 )
-from shoal.metrics import matched_accuracy
 from shoal.probability import condition_number, match_rows
 from shoal.stages.factorize import Factorizer
 
@@ -402,12 +400,6 @@ def test_words_that_tell_nothing_are_a_warning():
     assert model.n_classes_ == 2
 
 
-def test_a_single_word_is_a_warning():
-    with pytest.warns(IdentifiabilityWarning):
-        model = DiscreteMixture(random_state=0).fit([["a"]] * 6, [0, 0, 0, 1, 1, 1])
-    assert_array_equal(model.word_given_class_, [[1], [1]])
-
-
 def test_more_classes_than_domains_only_on_demand(problem):
     counts = problem[2][:2]
     with pytest.raises(ValueError, match="n_classes=3 cannot be told apart with 2"):
@@ -417,127 +409,7 @@ def test_more_classes_than_domains_only_on_demand(problem):
     assert model.prevalence_.shape == (2, 3)
 
 
-# ---- numeric rows, the naive variants -----------------------------------------------
-
-
-def separated_rows(rng, n_rows=2000):
-    """Three classes of rows, far apart, with even noise (ICA needs it not Gaussian)."""
-    centers = np.array([[0, 0, 0, 0], [9, 0, 0, 0], [0, 9, 0, 0]])
-    prevalence = np.array(
-        [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.7], [0.4, 0.3, 0.3]]
-    )
-    codes = np.repeat(np.arange(4), n_rows)
-    labels = np.concatenate([rng.choice(3, n_rows, p=mix) for mix in prevalence])
-    return (
-        centers[labels] + rng.uniform(-2, 2, size=(4 * n_rows, 4)),
-        codes,
-        labels,
-        prevalence,
-    )
-
-
-class CountingTransformer(TransformerMixin, BaseEstimator):
-    """Centers the rows, and counts how often it was fitted."""
-
-    fits = 0
-
-    def fit(self, X, y=None):
-        type(self).fits += 1
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def transform(self, X):
-        return X - self.mean_
-
-
-@pytest.mark.parametrize(
-    "representation", [None, "identity", "pca", "ica", StandardScaler()]
-)
-def test_naive_variants_find_separated_classes(representation, seed):
-    X, codes, labels, prevalence = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(
-        3, representation=representation, n_words=9, random_state=seed
-    )
-    model.fit(X, codes)
-    assert matched_accuracy(labels, model.labels_) > 0.98
-    order = match_rows(prevalence.T, model.prevalence_.T)
-    assert np.abs(model.prevalence_[:, order] - prevalence).mean() < 0.03
-    assert_array_equal(model.labels_, model.predict(X, codes))
-    assert_array_equal(model.vocabulary_, range(9))
-    # a class per cluster, whatever the row (Algorithm 4)
-    clusters, proba = model.discretizer_.predict(X), model.predict_proba(X, 2)
-    for cluster in range(9):
-        assert np.ptp(proba[clusters == cluster], axis=0).max() == 0
-
-
-@pytest.mark.parametrize("representation", ["pca", "ica"])
-def test_dimensions_are_as_many_as_domains(representation, seed):
-    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(2, representation=representation, random_state=0)
-    model.fit(X[codes < 3], codes[codes < 3])
-    assert model.discretizer_[-1].cluster_centers_.shape == (6, 3)  # 3 clusters a class
-
-
-def test_representation_is_fitted_once_on_training_rows(seed):
-    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    given = CountingTransformer()
-    CountingTransformer.fits = 0
-    model = DiscreteMixture(3, representation=given, random_state=0).fit(X, codes)
-    before = model.predict(X[:50], codes[:50])
-    model.transform(X[codes == 1])
-    model.score(X[codes > 1], codes[codes > 1])
-    assert CountingTransformer.fits == 1
-    assert not hasattr(given, "mean_")
-    assert_array_equal(model.discretizer_[0].mean_, X.mean(axis=0))
-    # rows keep their cluster whatever rows come along (ERRATA 8 of the paper)
-    assert_array_equal(model.predict(X[:1], codes[:1]), before[:1])
-
-
-def test_novelty_of_numeric_rows_is_a_distance(seed):
-    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(3, n_words=6, random_state=0).fit(X, codes)
-    far = X[:5] + 1000
-    nearest = np.linalg.norm(
-        far[:, None] - model.discretizer_[-1].cluster_centers_, axis=2
-    )
-    assert_allclose(model._novelty(far), nearest.min(axis=1))
-    assert model._novelty(far).min() > model._novelty(X).max()
-
-
-def test_same_seed_same_fit(seed):
-    X, codes, _, _ = separated_rows(np.random.default_rng(seed))
-    model = DiscreteMixture(representation="pca", n_words=7, random_state=seed)
-    first, second = clone(model).fit(X, codes), clone(model).fit(X, codes)
-    assert_array_equal(first.prevalence_, second.prevalence_)
-    generator = np.random.RandomState(seed)
-    third = clone(model).set_params(random_state=generator).fit(X, codes)
-    assert_array_equal(third.prevalence_, first.prevalence_)
-
-
 # ---- scikit-learn's tools -----------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore::shoal.exceptions.UnseenWordWarning")
-@pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        DiscreteMixture(),
-        DiscreteMixture(2),
-        DiscreteMixture(2, n_words=4),
-        DiscreteMixture(representation="pca", n_words=6),
-    ],
-    ids=["rows", "rows, k given", "clusters", "pca"],
-)
-def test_check_estimator(estimator):
-    # Random rows: those of one domain look like those of another, which is the
-    # IdentifiabilityWarning, and hardly a word occurs twice.
-    checks = check_estimator(estimator, on_skip=None)
-    status = [check["status"] for check in checks]
-    assert status.count("passed") >= 47
-    assert status.count("passed") + status.count("skipped") == len(status)
-    skipped = [c["check_name"] for c in checks if c["status"] == "skipped"]
-    assert set(skipped) <= {"check_array_api_input"}
 
 
 def test_tags_say_what_is_accepted():
@@ -557,15 +429,6 @@ def test_grid_search_finds_the_number_of_classes(problem):
     )
     search.fit(words[:, None], codes)
     assert search.best_params_ == {"n_classes": 3}
-
-
-def test_pipeline(seed):
-    X, codes, labels, _ = separated_rows(np.random.default_rng(seed))
-    naive = DiscreteMixture(3, representation="pca", n_words=9, random_state=0)
-    model = make_pipeline(StandardScaler(), naive).fit(X, codes)
-    assert matched_accuracy(labels, model.predict(X)) > 0.9
-    scores = cross_validate(model, X, codes, cv=StratifiedKFold(3, shuffle=True))
-    assert (scores["test_score"] > np.log(1 / 4)).all()
 
 
 def test_metadata_routing(problem):
@@ -599,134 +462,6 @@ def test_clone_copy_and_pickle(fitted, problem):
     assert not hasattr(clone(fitted), "prevalence_")
     for other in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
         assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
-
-
-# ---- what cannot work says so -------------------------------------------------------
-
-GOOD = np.array([[5, 1, 0], [1, 5, 2], [2, 2, 2]])
-
-
-def error_of(X, domains=None, **params):
-    params = {"n_classes": 2} | params
-    with pytest.raises((ValueError, TypeError)) as caught:
-        DiscreteMixture(**params).fit(X, domains)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (-GOOD, "negative counts (smallest -5)"),
-        (GOOD / 2, "not whole numbers (such as 2.5)"),
-        (sparse.csr_array(GOOD / 2), "not whole numbers (such as 2.5)"),
-        (GOOD * [[1], [0], [1]], "1 rows without any word (first: row 1)"),
-        (GOOD.astype(object), "dtype object"),
-        (np.where(GOOD == 0, np.nan, GOOD), "1 NaN or infinite values"),
-        (sparse.csr_array(np.where(GOOD == 5, np.inf, GOOD)), "2 NaN or infinite"),
-        (np.empty((0, 3)), "0 sample(s)"),
-        (np.empty((3, 0)), "0 feature(s)"),
-        (np.array([["a", "b"], ["c", "d"]]), "X has text in column 0 (row 0: 'a')"),
-        (pd.DataFrame(GOOD, columns=["a", "b", "a"]), "duplicate column names: 'a'"),
-        (GOOD[:, :1] + 1, "X has 1 distinct words, too few for n_classes=2"),
-    ],
-)
-def test_bad_counts(X, message):
-    assert message in error_of(X, input="counts")
-
-
-@pytest.mark.parametrize(
-    ("X", "domains", "message"),
-    [
-        (GOOD, None, "pass domains="),
-        (GOOD, [0, 0, 0], "only one class of value (0)"),
-        (GOOD, [0, 1], "X has 3 rows, domains has 2"),
-        (GOOD, [0, 1, None], "domains has 1 missing values"),
-        (GOOD + np.nan, [0, 1, 2], "9 NaN or infinite values"),
-        ([["a"], [None], ["b"]], [0, 1, 2], "column 0, has 1 missing values"),
-        (pd.DataFrame({"s": ["a", None, "b"]}), [0, 1, 2], "column 's', has 1 missing"),
-        (pl.DataFrame({"s": ["a", None, "b"]}), [0, 1, 2], "column 's', has 1 missing"),
-        ([[{"a": 1}], ["b"], ["c"]], [0, 1, 2], "must be strings, numbers"),
-        (np.empty((0, 3)), [], "0 sample(s)"),
-        (pd.DataFrame(GOOD, columns=["a", "b", "a"]), [0, 1, 2], "duplicate column"),
-        (np.ones((3, 2)), [0, 1, 2], "X has 1 distinct words"),
-        (sparse.csr_array(GOOD), [0, 1, 2], "Sparse data was passed"),
-    ],
-)
-def test_bad_rows(X, domains, message):
-    assert message in error_of(X, domains)
-
-
-@pytest.mark.parametrize("n_classes", [1, 0, -2, 2.0, "3", True])
-@pytest.mark.parametrize("input", ["rows", "counts"])
-def test_bad_number_of_classes(n_classes, input):
-    message = error_of(GOOD, [0, 1, 2], n_classes=n_classes, input=input)
-    assert message.startswith("n_classes must be a whole number from 2")
-    assert repr(n_classes) in message
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"input": "words"}, "input must be one of ('rows', 'counts'), got 'words'"),
-        ({"representation": "tsne"}, "representation must be None, one of"),
-        ({"representation": "pca", "input": "counts"}, "they need input='rows'"),
-        ({"n_words": 5, "input": "counts"}, "they need input='rows'"),
-        (
-            {"n_words": 2, "n_classes": 3},
-            "n_words must be None or a whole number",
-        ),
-        ({"n_words": 4.0}, "got 4.0"),
-        ({"factorizer": "magic"}, "factorizer must be one of ['em', "),
-        ({"n_classes": 4}, "n_classes=4 cannot be told apart with 3 domains"),
-        ({"domain_weight": "even"}, "domain_weight must be 'equal', 'size' or a mapp"),
-        ({"domain_weight": {0: 1.0}}, "domain_weight has no entry for domain 1"),
-    ],
-)
-def test_bad_parameters(params, message):
-    assert message in error_of(GOOD, [0, 1, 2], **params)
-
-
-def test_text_where_numbers_are_needed():
-    X = [["a", 1.0], ["b", 2.0], ["c", 0.0]]
-    assert "text in column 0" in error_of(X, [0, 1, 2], representation="pca")
-
-
-def test_errors_after_the_fit(fitted):
-    with pytest.raises(ValueError, match="values that fit has not seen: 'Mars'"):
-        fitted.predict([[3]], "Mars")
-    with pytest.raises(ValueError, match="score requires y to be passed"):
-        fitted.score([[3]])
-    with pytest.raises(ValueError, match="not seen: 9"):
-        fitted.score([[3]], [9])
-    with pytest.raises(
-        ValueError, match="2 features, but DiscreteMixture is expecting 1"
-    ):
-        fitted.predict([[3, 4]])
-    with pytest.raises(ValueError, match="pass domains or prevalence, not both"):
-        fitted.predict_proba([[3]], 0, prevalence=[0.2, 0.3, 0.5])
-    model = fit_counts(GOOD, n_classes=2)
-    with pytest.raises(ValueError, match="negative counts"):
-        model.predict(-GOOD)
-    with pytest.raises(TypeError, match="dtype object"):
-        model.predict(GOOD.astype(object))
-
-
-@pytest.mark.parametrize("input", ["rows", "counts"])
-def test_what_scikit_learn_refuses(input):
-    model = DiscreteMixture(2, input=input)
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        model.fit(GOOD[0], [0, 1, 2])
-    with pytest.raises(ValueError, match="Complex data not supported"):
-        model.fit(GOOD * 1j, [0, 1, 2])
-
-
-def test_missing_domains_have_their_own_error():
-    with pytest.raises(
-        DomainMissingError, match="DiscreteMixture estimator requires y"
-    ):
-        DiscreteMixture(2).fit(GOOD)
 
 
 def test_no_warning_when_all_is_well(problem):

@@ -74,6 +74,8 @@ def test_integers_become_floats():
     [
         ([0.5, 0.5], r"table must be a 2-D array of probabilities, got shape \(2,\)"),
         (np.ones((0, 3)), r"table is empty, got shape \(0, 3\)"),
+        ([["a", "b"]], "table must be a table of numbers: could not convert string"),
+        ([[0.5, 0.5], [1.0]], "table must be a table of numbers: setting an array"),
         ([[0.5, 0.5], [np.nan, 1]], r"table has NaN or infinite values \(first in row"),
         ([[0.5, 0.5], [np.inf, 1]], r"first in row 1"),
         ([[1, 0], [1.5, -0.5]], r"table has negative values \(row 1: -0.5\)"),

@@ -1,5 +1,6 @@
 """Bad input to DDFA and DomainMixture: one clear line each."""
 
+import re
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from shoal.exceptions import (
     IdentifiabilityWarning,
     ShoalWarning,
 )
+from shoal.stages.adjust import Adjuster
 from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
 
 RNG = np.random.default_rng(0)
@@ -48,8 +50,10 @@ CASES = {
     "inf": (with_cell(np.inf), DOMAINS, "row 7, column 1"),
     "text": (text(), DOMAINS, "X has text in column 'y'"),
     "all constant": (np.ones((120, 2)), DOMAINS, "only constant columns"),
-    "empty": (np.empty((0, 3)), [], "0 sample"),
-    "one row": (X[:1], ["a"], "1 sample"),
+    "empty": (np.empty((0, 3)), [], "X: Found array with 0 sample"),
+    "one row": (X[:1], ["a"], "X: Found array with 1 sample"),
+    "one dimension": (X[:, 0], DOMAINS, "X must have two dimensions"),
+    "too large": (X * 1e300, DOMAINS, "too large to square"),
     "twin names": (
         pd.DataFrame(X, columns=["x", "x", "z"]), DOMAINS, "duplicate column names"),
 }  # fmt: skip
@@ -84,8 +88,9 @@ def test_fewer_domains_than_classes(make):
 
 
 def test_objects_that_are_not_numbers(make):
-    with pytest.raises(TypeError, match="argument must be"):
-        make().fit(np.array([[{}], [{}], [{}], [{}]], dtype=object), list("aabb"))
+    rows = np.array([[1], [{}], [2], [3]], dtype=object)
+    with pytest.raises(TypeError, match=r"X has a dict in column 0 \(row 1: {}\)"):
+        make().fit(rows, list("aabb"))
 
 
 def test_unseen_domain_at_predict(make):
@@ -221,6 +226,8 @@ def test_discriminators_that_cannot_serve(discriminator, message):
         (GivenClusters(DOMAINS[1:]), "has 119 clusters for 120 rows of X"),
         (np.c_[DOMAINS, DOMAINS], "clusters must be one-dimensional"),
         ("spectral", "discretizer must be 'kmeans', None, a number"),
+        (KMeansDiscretizer, "an object, a function or the cluster of each row; got <c"),
+        (object(), "an object, a function or the cluster of each row; got <object"),
     ],
     ids=str,
 )
@@ -231,12 +238,12 @@ def test_discretizers_that_cannot_serve(discretizer, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["magic", 3, ["em"], Adjuster], ids=str)
 @pytest.mark.parametrize("name", ["factorizer", "adjuster"])
-def test_stages_by_unknown_name(name):
-    with pytest.raises(
-        ValueError, match=f"{name} must be .* or an object; got 'magic'"
-    ):
-        DDFA(2, **{name: "magic"}).fit(X, DOMAINS)
+def test_stages_that_are_none(name, value):
+    message = f"{name} must be .* or an object; got {re.escape(repr(value))}"
+    with pytest.raises(ValueError, match=message):
+        DDFA(2, **{name: value}).fit(X, DOMAINS)
 
 
 def test_fewer_clusters_than_classes_only_as_published():

@@ -316,7 +316,8 @@ class DDFA(LatentShiftEstimator):
         known = {"factorizer": list(METHODS), "adjuster": list(SOLVERS)}
         for name, names in known.items():
             value = getattr(self, name)
-            if isinstance(value, str) and value not in names:
+            fits = hasattr(value, "fit") and not isinstance(value, type)
+            if not fits and value not in names:
                 listed = ", ".join(map(repr, names))
                 raise ValueError(f"{name} must be {listed} or an object; got {value!r}")
         if self.n_classes is not None:

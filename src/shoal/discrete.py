@@ -266,16 +266,16 @@ class DiscreteMixture(LatentShiftEstimator):
         self.word_given_class_ = self.factorization_.cluster_given_class
 
     def _resolve_n_classes(self, counts: Array, rng: Any) -> int:
-        if self.n_classes is None:
-            self.rank_ = supported_rank(counts, random_state=_draw_seed(rng))
-            return self.rank_.n_classes
-        n_words = np.count_nonzero(self.word_count_)
-        if n_words < self.n_classes:
+        n_words, least = np.count_nonzero(self.word_count_), self.n_classes or 2
+        if n_words < least:
             raise ValueError(
-                f"X has {n_words} distinct words, too few for n_classes="
-                f"{self.n_classes}; use fewer classes or finer words"
+                f"X has {n_words} distinct words, too few for n_classes={least}; use "
+                "fewer classes or finer words"
             )
-        return int(self.n_classes)
+        if self.n_classes is not None:
+            return int(self.n_classes)
+        self.rank_ = supported_rank(counts, random_state=_draw_seed(rng))
+        return self.rank_.n_classes
 
     # ---- after the fit ------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class DiscreteMixture(LatentShiftEstimator):
                 "input='rows', got input='counts'"
             )
         named = not isinstance(self.factorizer, Factorizer)
-        if named and self.factorizer not in METHODS:
+        if named and self.factorizer not in list(METHODS):
             raise ValueError(
                 f"factorizer must be one of {list(METHODS)} or a Factorizer, got "
                 f"{self.factorizer!r}"

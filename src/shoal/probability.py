@@ -66,12 +66,16 @@ def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Arr
     Raises
     ------
     ValueError
-        If the matrix is not 2-D, is empty, has NaN or negative entries, or rows that do
-        not sum to 1 within ``atol``. The message names the first offending row.
+        If the matrix is not numeric, not 2-D or empty, has NaN or negative entries, or
+        rows that do not sum to 1 within ``atol``. The message names the first
+        offending row.
     """
-    array = np.asarray(matrix)
-    if not np.issubdtype(array.dtype, np.floating):
-        array = array.astype(np.float64)
+    try:
+        array = np.asarray(matrix)
+        if not np.issubdtype(array.dtype, np.floating):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a table of numbers: {error}") from error
     if array.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array of probabilities, got shape "
                          f"{array.shape}")  # fmt: skip

@@ -36,10 +36,7 @@ def check_discretizer(
     """
     if isinstance(discretizer, str):
         if discretizer != "kmeans":
-            raise ValueError(
-                "discretizer must be 'kmeans', None, a number of clusters, an object, "
-                f"a function or the cluster of each row; got {discretizer!r}"
-            )
+            raise ValueError(_wrong_kind(discretizer))
         return
     wanted = getattr(discretizer, "n_clusters", discretizer)
     if is_whole(wanted):
@@ -55,11 +52,24 @@ def check_discretizer(
         raise ValueError(
             f"discretizer must be a whole number of clusters, got {discretizer!r}"
         )
-    if hasattr(given, "__len__") and len(given) != n_samples:
+    if given is None:
+        return
+    listed = hasattr(given, "__len__")
+    fits = hasattr(given, "fit") or callable(given)
+    if isinstance(given, type) or not (listed or fits):
+        raise ValueError(_wrong_kind(discretizer))
+    if listed and len(given) != n_samples:
         raise ValueError(
             f"discretizer has {len(given)} clusters for {n_samples} rows of X; pass "
             "the cluster of each row"
         )
+
+
+def _wrong_kind(discretizer: Any) -> str:
+    return (
+        "discretizer must be 'kmeans', None, a number of clusters, an object, a "
+        f"function or the cluster of each row; got {discretizer!r}"
+    )
 
 
 def list_discretizers(discretizer: Any, n_classes: int, order: Array) -> list[Any]:

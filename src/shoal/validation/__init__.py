@@ -1,0 +1,34 @@
+"""The one door through which X and domains enter an estimator.
+
+Each check raises one clear line: the argument, the value got, the fix.
+"""
+
+from shoal.validation.domains import check_domains, encode_column, encode_domains
+from shoal.validation.rows import (
+    check_X,
+    check_X_domains,
+    is_sparse,
+    varying_columns,
+)
+from shoal.validation.settings import (
+    check_n_classes,
+    check_sample_weight,
+    is_whole,
+    resolve_domain_weight,
+    row_weights,
+)
+
+__all__ = [
+    "check_X",
+    "check_X_domains",
+    "check_domains",
+    "check_n_classes",
+    "check_sample_weight",
+    "encode_column",
+    "encode_domains",
+    "is_sparse",
+    "is_whole",
+    "resolve_domain_weight",
+    "row_weights",
+    "varying_columns",
+]

@@ -1,0 +1,186 @@
+"""Where rows come from: columns of any hashable kind as codes and names."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+
+__all__ = [
+    "check_domains",
+    "encode_column",
+    "encode_domains",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
+    """Turn domains of any hashable kind into codes and sorted distinct names."""
+    codes, names = encode_column(domains, name="domains")
+    if len(codes) != n_samples:
+        raise ValueError(
+            f"X has {n_samples} rows, domains has {len(codes)}; pass both from the "
+            "same table (inconsistent numbers of samples)"
+        )
+    if len(names) < 2:
+        raise ValueError(
+            f"domains has only one class of value ({names.tolist()[0]!r}): all rows "
+            "come from one domain, and shoal learns from differences between domains"
+        )
+    return codes, names
+
+
+def encode_column(values: Any, *, name: str) -> tuple[Array, Array]:
+    """Codes and sorted distinct values of one column of hashable, present values.
+
+    ``name`` is the argument's name in error messages.
+
+    >>> codes, names = encode_column(["b", "a", "b"], name="domains")
+    >>> codes, names
+    (array([1, 0, 1]), array(['a', 'b'], dtype='<U1'))
+    """
+    column = _as_column(values, name)
+    missing = _is_missing(column)
+    if missing.any():
+        raise ValueError(
+            f"{name} has {int(missing.sum())} missing values (NaN or None, first in "
+            f"row {int(np.argmax(missing))}); drop those rows or fill them in"
+        )
+    names, codes = _distinct(column, name)
+    return codes, names
+
+
+def encode_domains(domains: Any, names: Array, *, n_samples: int) -> Array | None:
+    """Codes of ``domains`` among the fitted ``names``; None stays None.
+
+    ``domains`` may be one scalar for all rows, or one value per row. A value that
+    fit has not seen is a ValueError that names it.
+    """
+    if domains is None:
+        return None
+    if _is_scalar(domains):
+        scalar = domains.item() if isinstance(domains, np.ndarray) else domains
+        return np.broadcast_to(_look_up([scalar], names), n_samples)
+    values = _as_column(domains, "domains")
+    if len(values) != n_samples:
+        raise ValueError(
+            f"X has {n_samples} rows, domains has {len(values)}; pass one domain "
+            "per row, one scalar for all rows, or None"
+        )
+    distinct, inverse = _distinct(values, "domains")
+    return _look_up(_as_keys(distinct), names)[inverse]
+
+
+def _look_up(values: list[Any], names: Array) -> Array:
+    """Index of each value among the fitted names."""
+    keys = _as_keys(names)
+    code_of = {key: code for code, key in enumerate(keys)}
+    unseen = [value for value in values if value not in code_of]
+    if unseen:
+        known = ", ".join(repr(key) for key in keys[:6]) + ", ..." * (len(keys) > 6)
+        others = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
+        raise ValueError(
+            f"domains has values that fit has not seen: {unseen[0]!r}{others}; known: "
+            f"{known}. Use adapt(X) for a new domain, or domains=None"
+        )
+    return np.array([code_of[value] for value in values], dtype=np.intp)
+
+
+def _is_scalar(value: Any) -> bool:
+    """One value for all rows, rather than a column of them."""
+    return isinstance(value, (str, bytes)) or (
+        not isinstance(value, (list, tuple)) and np.asarray(value).ndim == 0
+    )
+
+
+def _as_column(values: Any, name: str) -> Array:
+    """One value per row, as a one-dimensional array."""
+    if _is_scalar(values):
+        raise ValueError(
+            f"{name} must have one entry per row, got the single value {values!r}; "
+            "y should be a 1d array"
+        )
+    nested = isinstance(values, (list, tuple)) and any(
+        isinstance(value, (list, np.ndarray)) for value in values
+    )
+    if isinstance(values, (list, tuple)) and not nested:
+        # numpy would turn [1, "1"] into twice "1", and tuples into columns.
+        column = np.fromiter(values, dtype=object, count=len(values))
+        is_complex = any(isinstance(value, complex) for value in values)
+    else:
+        is_complex = getattr(getattr(values, "dtype", None), "kind", None) == "c"
+        column = values if is_complex else _flatten(values, name)
+    if is_complex:
+        raise ValueError(f"Complex data not supported: {name} must not be complex")
+    return column
+
+
+def _flatten(values: Any, name: str) -> Array:
+    """One dimension of anything array-like; a column vector only with a warning."""
+    try:
+        return np.asarray(column_or_1d(values, warn=True))
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be one-dimensional, y should be a 1d array; got "
+            f"{len(values)} rows with several columns"
+        ) from error
+
+
+def _is_missing(values: Array) -> Array:
+    """NaN, None and their kin: what is not equal to itself, or will not say."""
+    if values.dtype.kind != "O":
+        return np.asarray(values != values)
+    return np.array([value is None or not _equals_itself(value) for value in values])
+
+
+def _equals_itself(value: Any) -> bool:
+    try:
+        return bool(value == value)
+    except TypeError:  # pandas.NA refuses to be a bool
+        return False
+
+
+def _distinct(values: Array, name: str) -> tuple[Array, Array]:
+    """Sorted distinct values and each row's index among them.
+
+    Mixed kinds, which do not compare, sort by kind and text.
+    """
+    if values.dtype.kind != "O":
+        names, codes = np.unique(values, return_inverse=True)
+        return names, codes
+    try:
+        present = set(values)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} must be strings, numbers or other hashable values: {error}"
+        ) from error
+    try:
+        names_list = sorted(present)
+    except TypeError:
+        names_list = sorted(present, key=lambda v: (type(v).__name__, str(v)))
+    code_of = {value: code for code, value in enumerate(names_list)}
+    codes = np.array([code_of[value] for value in values], dtype=np.intp)
+    return _tidy_names(names_list), codes
+
+
+def _tidy_names(names: list[Any]) -> Array:
+    """Values of one kind as their own dtype; anything else stays an object array."""
+    for kind, dtypes in (
+        (str, "U"),
+        (bool, "b"),
+        (numbers.Integral, "iu"),
+        (float, "f"),
+    ):
+        if names and all(isinstance(name, kind) for name in names):
+            tidy = np.array(names)
+            if tidy.dtype.kind in dtypes:  # integers beyond 64 bits stay objects
+                return tidy
+    return np.fromiter(names, dtype=object, count=len(names))
+
+
+def _as_keys(names: Array) -> list[Any]:
+    """Python values that hash alike whatever array or scalar they came from."""
+    if names.dtype.kind == "M":  # nanoseconds would become bare integers
+        names = names.astype("datetime64[us]")
+    return list(names.tolist())

@@ -1,0 +1,102 @@
+"""Numbers of classes and weights of domains and rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from shoal import validation
+from shoal.exceptions import IdentifiabilityWarning
+
+NAMES = np.array(["a", "b", "c"])
+
+# ---- n_classes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, 0, -3, 2.0, "3", None, True, np.float64(3)])
+def test_n_classes_must_be_a_whole_number(value):
+    with pytest.raises(ValueError, match="n_classes must be a whole number from 2, or"):
+        validation.check_n_classes(value, 5)
+
+
+def test_n_classes_and_domains():
+    assert validation.check_n_classes(np.int64(3), 3) == 3
+    message = "n_classes=4 cannot be told apart with 3 domains"
+    with pytest.raises(ValueError, match=f"{message}.*use n_classes=3 or less"):
+        validation.check_n_classes(4, 3)
+    with pytest.warns(IdentifiabilityWarning, match=message):
+        assert validation.check_n_classes(4, 3, check_identifiable=False) == 4
+
+
+def test_is_whole():
+    assert validation.is_whole(3)
+    assert validation.is_whole(np.uint8(3))
+    for value in (3.0, True, np.True_, "3", None):
+        assert not validation.is_whole(value)
+
+
+# ---- weights ----------------------------------------------------------------------
+
+
+def test_domain_weight_by_name_and_by_mapping():
+    mass = np.array([10, 30, 60])
+    resolve = validation.resolve_domain_weight
+    assert_allclose(resolve("equal", NAMES, mass), 1 / 3)
+    assert_allclose(resolve("size", NAMES, mass), [0.1, 0.3, 0.6])
+    assert_allclose(resolve({"c": 2, "b": 1, "a": 1}, NAMES, mass), [0.25, 0.25, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (
+            "even",
+            "must be 'equal', 'size' or a mapping of domain to weight; got 'even'",
+        ),
+        (np.ones(3), "must be 'equal', 'size' or a mapping"),
+        (None, "must be 'equal', 'size' or a mapping"),
+        ({"a": 1, "b": 1}, "domain_weight has no entry for domain 'c'"),
+        ({"a": 1, "b": 0, "c": 1}, "must be positive and finite everywhere"),
+        ({"a": 1, "b": np.nan, "c": 1}, "must be positive and finite everywhere"),
+    ],
+)
+def test_bad_domain_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        validation.resolve_domain_weight(weight, NAMES, np.ones(3))
+
+
+@given(st.integers(0, 2**31), st.integers(2, 5), st.booleans())
+def test_row_weights_sum_to_the_domain_weight(seed, n_domains, weighted):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(
+        np.r_[np.arange(n_domains), rng.integers(n_domains, size=9)]
+    )
+    domain_weight = rng.dirichlet(np.ones(n_domains))
+    sample_weight = rng.uniform(0.1, 1, len(codes)) if weighted else None
+    got = validation.row_weights(codes, domain_weight, sample_weight)
+    assert_allclose(np.bincount(codes, weights=got), domain_weight)
+    for domain in range(n_domains):  # inside a domain only the given weights matter
+        relative = np.ones(len(codes)) if sample_weight is None else sample_weight
+        ratio = got[codes == domain] / relative[codes == domain]
+        assert_allclose(ratio, ratio[0])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (["a", "b"], "sample_weight must be numbers: could not convert string"),
+        ([1.0], r"one entry per row \(2\), got shape \(1,\)"),
+        ([1.0, -1.0], "finite and not negative"),
+        ([1.0, np.inf], "finite and not negative"),
+        ([0.0, 0.0], "zero everywhere"),
+    ],
+)
+def test_bad_sample_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_sample_weight(weight, 2)
+
+
+def test_a_domain_without_weight():
+    with pytest.raises(ValueError, match="leaves domain number 1 without weight"):
+        validation.row_weights(np.array([0, 1]), np.array([0.5, 0.5]), [1.0, 0.0])
