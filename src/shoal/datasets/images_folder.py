@@ -14,6 +14,7 @@ from shoal.io.images import BAD_SHARE, ImageList, list_images, read_pixels
 
 __all__ = [
     "check_readable",
+    "common_size",
     "describe_rows",
     "find_images",
     "load_image_folder",
@@ -56,7 +57,7 @@ def load_image_folder(
     """
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
     pixels, readable = read_pixels(
-        listed.paths, size or _common_size(listed), skip_bad=skip_bad
+        listed.paths, size or common_size(listed), skip_bad=skip_bad
     )
     return Bunch(
         X=pixels,
@@ -100,7 +101,7 @@ def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> Non
         raise InputError(
             "E128",
             f"{n_bad} of {len(readable)} images cannot be read, such as {first}",
-            "replace them, or pass skip_bad=True to leave them out",
+            "replace them, or leave them out with skip_bad=True (--skip-bad)",
         )
 
 
@@ -162,7 +163,8 @@ def read_class_folders(
     return images, np.array(labels, dtype=np.intp)[readable], files[readable]
 
 
-def _common_size(listed: ImageList) -> int:
+def common_size(listed: ImageList) -> int:
+    """Side of the images, which must be squares of one size (E124)."""
     sizes = sorted({(int(w), int(h)) for w, h in listed.sizes})
     if len(sizes) == 1 and sizes[0][0] == sizes[0][1]:
         return sizes[0][0]
@@ -170,5 +172,5 @@ def _common_size(listed: ImageList) -> int:
     raise InputError(
         "E124",
         f"images must be squares of one size; found {shown}",
-        "give size, such as size=64, to cut and resize all of them",
+        "give size, such as size=64 (--size 64), to cut and resize all of them",
     )

@@ -1,6 +1,7 @@
 """Features of images from a network."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ from shoal.datasets.images_folder import (
     find_images,
 )
 from shoal.io.atomic import whole_file
-from shoal.io.images import read_pixels
+from shoal.io.images import ImageList, read_pixels
 from shoal.vision.data import ImageSet
 from shoal.vision.data import normalize as scale
 from shoal.vision.devices import autocast_to, pick_device, place_module
 from shoal.vision.nets import load_backbone
 
-__all__ = ["embed_folder", "encode"]
+__all__ = ["embed_folder", "encode", "encode_files", "write_features"]
 
 Array = np.ndarray[Any, Any]
 
@@ -125,23 +126,60 @@ def embed_folder(
     """
     if out is not None and Path(out).suffix != ".npz":
         raise ValueError(f"out must end in .npz; got {os.fspath(out)!r}")
-    place = pick_device(device)
     net = load_backbone(weights, depth=depth, stem=stem)
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
-    parts, readable = [], np.zeros(len(listed.names), dtype=bool)
-    for start in range(0, len(readable), batch_size):
-        chunk = slice(start, start + batch_size)
-        pixels, readable[chunk] = read_pixels(listed.paths[chunk], size, skip_bad=True)
-        if len(pixels):
-            parts.append(encode(net, pixels, device=place, normalize=normalize))
-    check_readable(listed, readable, skip_bad=skip_bad)
-    bunch = Bunch(X=np.concatenate(parts), **describe_rows(listed, readable))
+    bunch = encode_files(
+        net,
+        listed,
+        size=size,
+        skip_bad=skip_bad,
+        batch_size=batch_size,
+        device=device,
+        normalize=normalize,
+    )
     if out is not None:
-        _write_npz(Path(out), bunch)
+        write_features(Path(out), bunch)
     return bunch
 
 
-def _write_npz(path: Path, bunch: Bunch) -> None:
+def encode_files(
+    net: nn.Module,
+    listed: ImageList,
+    *,
+    size: int = 32,
+    skip_bad: bool = False,
+    batch_size: int = 1024,
+    device: str | torch.device | None = None,
+    normalize: bool = True,
+    on_batch: Callable[[int], None] | None = None,
+) -> Bunch:
+    """Features of listed images, as :func:`embed_folder` returns them.
+
+    ``on_batch`` is told after every batch how many files have been read.
+    """
+    place, paths = pick_device(device), listed.paths
+    parts, readable = [], np.zeros(len(paths), dtype=bool)
+    for start in range(0, len(paths), batch_size):
+        chunk = slice(start, start + batch_size)
+        pixels, readable[chunk] = read_pixels(paths[chunk], size, skip_bad=True)
+        if len(pixels):
+            parts.append(
+                encode(
+                    net,
+                    pixels,
+                    batch_size=batch_size,
+                    device=place,
+                    normalize=normalize,
+                )
+            )
+        if on_batch is not None:
+            on_batch(min(start + batch_size, len(paths)))
+    check_readable(listed, readable, skip_bad=skip_bad)
+    return Bunch(X=np.concatenate(parts), **describe_rows(listed, readable))
+
+
+def write_features(path: Path, bunch: Bunch) -> None:
+    """Write features as an ``.npz`` file that :func:`shoal.io.read` takes."""
     columns = {"X": bunch.X, "domain": bunch.domains, "id": bunch.files}
     if bunch.labels is not None:
         columns["label"] = bunch.labels

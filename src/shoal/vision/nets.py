@@ -18,6 +18,7 @@ __all__ = [
     "backbone_weights",
     "describe_mismatch",
     "load_backbone",
+    "read_facts",
     "read_weights",
     "resnet",
     "save_backbone",
@@ -316,6 +317,19 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     if not isinstance(content, Mapping):
         raise ValueError(f"{path} holds a {type(content).__name__}, not named tensors")
     return {name: w for name, w in content.items() if isinstance(w, Tensor)}
+
+
+def read_facts(path: str | os.PathLike[str]) -> dict[str, str]:
+    """What :func:`save_backbone` was told about the weights; empty for other files."""
+    if not os.fspath(path).endswith(".safetensors"):
+        return {}
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            return dict(file.metadata() or {})
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
 
 
 def backbone_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

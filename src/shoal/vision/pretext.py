@@ -11,7 +11,7 @@ from torch import nn
 
 from shoal.vision.data import ImageSet
 from shoal.vision.loop import History, Step, fit
-from shoal.vision.nets import Backbone, resnet, save_backbone
+from shoal.vision.nets import Backbone, ResNet, resnet, save_backbone
 from shoal.vision.parallel import world_size
 from shoal.vision.schedules import cosine
 
@@ -135,9 +135,9 @@ class Pretext:
         return Pretrained(self.net.eval(), self.head.eval(), history, self.method)
 
 
-def default_net(images: ImageSet) -> Backbone:
-    """ResNet-18 whose stem fits the size of the images."""
-    return resnet(18, stem="cifar" if max(images.size) <= 96 else "imagenet")
+def default_net(images: ImageSet, depth: int = 18) -> ResNet:
+    """ResNet whose stem fits the size of the images."""
+    return resnet(depth, stem="cifar" if max(images.size) <= 96 else "imagenet")
 
 
 def mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
