@@ -1,7 +1,7 @@
 """K-means by scikit-learn or faiss, over all rows or a sample that is said aloud."""
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from shoal.exceptions import SubsampleWarning
 from shoal.stages.discretize.base import DiscretizerBase
-from shoal.validation import check_sample_weight, check_X, is_whole
+from shoal.validation import is_whole
 
 __all__ = ["KMeansDiscretizer", "assign_to_centers", "kmeans"]
 
@@ -303,27 +303,11 @@ class KMeansDiscretizer(DiscretizerBase):
         self.max_points_per_centroid = max_points_per_centroid
         self.random_state = random_state
 
-    def fit(self, points: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the centers.
-
-        Parameters
-        ----------
-        points : array-like of shape (n_samples, n_columns)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        points = check_X(self, points, reset=True)
-        weight = check_sample_weight(sample_weight, len(points))
+    def _learn(self, points: Array, weight: Array | None) -> None:
         options = self.get_params(deep=False)
         centers, labels = kmeans(points, sample_weight=weight, **options)
         self.cluster_centers_, self.labels_ = centers, labels
         self.n_clusters_ = len(centers)
-        return self
 
     def _assign(self, points: Array) -> Array:
         return assign_to_centers(embed(points, self.metric), self.cluster_centers_)

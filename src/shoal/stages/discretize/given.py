@@ -1,14 +1,14 @@
 """Clusters that are known beforehand."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.stages.discretize.base import DiscretizerBase
 from shoal.stages.discretize.centers import assign_to_centers
-from shoal.validation import check_sample_weight, check_X, encode_column
+from shoal.validation import encode_column
 
 __all__ = ["GivenClusters"]
 
@@ -43,22 +43,7 @@ class GivenClusters(DiscretizerBase):
     def __init__(self, clusters: ArrayLike | Callable[[Array], ArrayLike]) -> None:
         self.clusters = clusters
 
-    def fit(self, points: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take the clusters over.
-
-        Parameters
-        ----------
-        points : array-like of shape (n_samples, n_columns)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        points = check_X(self, points, reset=True)
-        weight = check_sample_weight(sample_weight, len(points))
+    def _learn(self, points: Array, weight: Array | None) -> None:
         given = self.clusters(points) if callable(self.clusters) else self.clusters
         self.labels_, self.clusters_ = encode_column(given, name="clusters")
         if len(self.labels_) != len(points):
@@ -70,7 +55,6 @@ class GivenClusters(DiscretizerBase):
         self.cluster_centers_ = np.stack(
             [_mean(points, weight, self.labels_ == c) for c in range(self.n_clusters_)]
         )
-        return self
 
     def _assign(self, points: Array) -> Array:
         if not callable(self.clusters):

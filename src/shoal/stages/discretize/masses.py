@@ -1,13 +1,12 @@
 """Point masses: the discretization in the proof of Theorem 2."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from shoal.stages.discretize.base import DiscretizerBase
-from shoal.validation import check_sample_weight, check_X
 
 __all__ = ["PointMassDiscretizer", "assign_to_masses", "find_point_masses"]
 
@@ -200,22 +199,7 @@ class PointMassDiscretizer(DiscretizerBase):
         self.epsilon = epsilon
         self.tol = tol
 
-    def fit(self, points: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the masses.
-
-        Parameters
-        ----------
-        points : array-like of shape (n_samples, n_columns)
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        points = check_X(self, points, reset=True)
-        weight = check_sample_weight(sample_weight, len(points))
+    def _learn(self, points: Array, weight: Array | None) -> None:
         self.masses_, self.shares_ = find_point_masses(
             points, self.epsilon, tol=self.tol, sample_weight=weight
         )
@@ -226,7 +210,6 @@ class PointMassDiscretizer(DiscretizerBase):
             )
         self.labels_ = self._assign(points)
         self.n_clusters_ = len(self.masses_) + 1
-        return self
 
     def _assign(self, points: Array) -> Array:
         return assign_to_masses(points, self.masses_, self.tol)

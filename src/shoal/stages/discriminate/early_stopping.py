@@ -83,7 +83,21 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each class for each row."""
+        """Probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self._proba(X)
+
+    def _proba(self, X: Array) -> Array:
         raise NotImplementedError
 
     def _train(
@@ -159,19 +173,7 @@ class EarlyStoppedMLP(_EarlyStopped):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+    def _proba(self, X: Array) -> Array:
         return np.asarray(self.network_.predict_proba(X))
 
     def _train(
@@ -256,19 +258,7 @@ class EarlyStoppedBoosting(_EarlyStopped):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+    def _proba(self, X: Array) -> Array:
         return np.asarray(self.booster_.predict(X))
 
     def _train(
