@@ -19,8 +19,13 @@ from shoal.probability import (
     match_rows,
     normalize_rows,
 )
-from shoal.stages.adjust import pseudo_inverse, simplex_least_squares
+from shoal.stages.adjust import (
+    maximum_likelihood,
+    pseudo_inverse,
+    simplex_least_squares,
+)
 from shoal.stages.factorize import Factorizer, factorize
+from shoal.testing import check_table_estimator
 
 EXACT_METHODS = ["spa", "snpa", "em", "volume"]
 ALL_METHODS = [*EXACT_METHODS, "nmf"]
@@ -98,7 +103,7 @@ def test_anchored_population_is_recovered(
     class_given_x = rng.dirichlet(np.full(n_classes, 0.5), 30)
     domain_given_x = class_given_x @ corners
     codes = np.array([rng.choice(n_domains, p=row) for row in domain_given_x])
-    for adjust in (pseudo_inverse, simplex_least_squares):
+    for adjust in (pseudo_inverse, simplex_least_squares, maximum_likelihood):
         got = adjust(domain_given_x, got_corners)
         assert_allclose(got, class_given_x, atol=1e-6)
         assert_allclose(
@@ -491,3 +496,9 @@ def test_factorizer_is_the_function_as_an_estimator(seed):
     assert not hasattr(factorizer, "factorization_")
     with pytest.raises(ValueError, match="method must be one of"):
         clone(factorizer).set_params(method="magic").fit(table)
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_the_battery_for_tables(method):
+    factorizer = Factorizer(2, method=method, random_state=0)
+    assert len(check_table_estimator(factorizer)) == 15
