@@ -154,6 +154,11 @@ READING = {
     "misspelt domain": Case(
         GOOD, "fit x.csv --domain Site --out out", "E107", 3, "Site", "site"
     ),
+    "fewer words than classes": Case(
+        text("x.csv", "site,note\n" + "a,sea\nb,reef\nc,sea\nc,reef\n" * 20),
+        f"{FIT} --text note --k 3",
+        "E164", 4, "words", "fewer classes",
+    ),
     "features after a space": Case(
         GOOD, f"{FIT} --features size mass", "E002", 2, '"mass"', "size,mass"
     ),

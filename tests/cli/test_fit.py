@@ -125,6 +125,29 @@ def write_notes() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def test_names_and_reruns_of_a_second_fit(cli, fitted: Path, tmp_path: Path):
+    assert cli("name", "run", "--set", "c0=Adelie", "--set", "c1=Gentoo").code == 0
+    fit = ["fit", "penguins.csv", "--domain", "island", "--label", "species"]
+    fit += ["--bootstrap", "2", "--names", "run", "--json"]
+    ended = cli(*fit, "--k", "3", "--reruns", "1", "--out", "again")
+    assert ended.code == 0, ended.stderr
+    names = [one["name"] for one in json.loads(ended.stdout)["data"]["classes"]]
+    assert names == ["Adelie", "Gentoo", "c2"]
+    summary = json.loads((tmp_path / "again" / "summary.json").read_text())
+    assert summary["reruns"]["n_fits"] == 2
+    assert [one["n_classes"] for one in summary["neighbours"]] == [2]
+
+    ended = cli(*fit, "--k", "2", "--out", "fewer")
+    document = json.loads(ended.stdout)
+    unmatched = [one for one in document["messages"] if one["code"] == "W164"]
+    kept = [one["name"] for one in document["data"]["classes"]]
+    assert len(unmatched) == 1, "two of three species became one class"
+    assert unmatched[0]["text"][:2] in kept
+    ended = cli(*fit, "--k", "3", "--drop", "bill_length_mm", "--out", "other")
+    assert ended.code == 2
+    assert "E161" in ended.stdout
+
+
 def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
     rows = write_notes()
     rows.to_csv(tmp_path / "notes.csv", index=False)

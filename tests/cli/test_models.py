@@ -70,6 +70,17 @@ def test_pooled_and_prevalence(cli, fitted: Path, tmp_path: Path):
     assert_allclose(rows.filter(like="p_"), expected, atol=1e-9)
 
 
+def test_domains_that_are_numbers_count_up(cli, tmp_path: Path):
+    penguins = load_penguins()
+    frame = pd.DataFrame(penguins.X, columns=penguins.feature_names)
+    frame["site"] = pd.factorize(penguins.domains)[0] * 5
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    fit = ("fit", "x.csv", "--domain", "site", "--k", "3", "--bootstrap", "2")
+    assert cli(*fit, "--out", "run", "--no-report").code == 0
+    ended = cli("predict", "run", "x.csv", "--json")
+    assert list(json.loads(ended.stdout)["data"]["counts"]) == ["0", "5", "10"]
+
+
 def test_rows_without_a_domain(cli, fitted: Path, tmp_path: Path):
     frame = pd.read_csv(tmp_path / "penguins.csv")
     frame.loc[[3, 7], "island"] = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from shoal.cli.fitting import Fitted, Settings, find_classes, parse_k, plan_fit
 from shoal.cli.groups import with_groups
-from shoal.cli.naming import read_names
+from shoal.cli.naming import names_from
 from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
@@ -26,7 +26,20 @@ Bootstrap = Annotated[
 ]
 Names = Annotated[
     Path | None,
-    working("--names", metavar="FILE", help='Names of classes, {"c0": "Adelie"}.'),
+    working(
+        "--names",
+        metavar="FILE|RUN",
+        help='Names of classes: JSON {"c0": "Adelie"}, or an earlier run to take them '
+        "from where classes match.",
+    ),
+]
+Reruns = Annotated[
+    int,
+    working(
+        "--reruns",
+        min=0,
+        help="Fits from other seeds, and with k-1 and k+1, for the report.",
+    ),
 ]
 NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")]
 
@@ -41,6 +54,7 @@ def fit(
     bootstrap: Bootstrap = 200,
     level: Level = 0.9,
     names: Names = None,
+    reruns: Reruns = 0,
     out: Out = None,
     no_report: NoReport = False,
     redact: Redact = False,
@@ -54,8 +68,8 @@ def fit(
     and report.html. A column given as --label is held aside and only used to score.
     """
     with running("fit", **speech.options) as output:
-        known = None if names is None else read_names(names)
-        settings = Settings(work, parse_k(k), level, bootstrap, known)
+        known = None if names is None else names_from(names)
+        settings = Settings(work, parse_k(k), level, bootstrap, known, reruns)
         folder = out or Path(f"shoal-{name_of(data)}")
         refuse_existing(folder, FILES, force=force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
@@ -89,6 +103,7 @@ def summary_of(
         intervals=fitted.intervals,
         diagnosis=fitted.diagnosis,
         choice=fitted.choice,
+        refits=fitted.refits,
         kind=table.kind,
         columns=table.columns,
         source=table.source,

@@ -4,12 +4,12 @@ Numpy and scikit-learn are imported inside the functions: the command line must 
 to print its help without them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import CommandError
-from shoal.cli.naming import renamed
+from shoal.cli.naming import Names, renamed
 from shoal.cli.options import Work
 from shoal.cli.output import Output
 from shoal.cli.progress import Stage, Stages
@@ -41,7 +41,8 @@ class Settings:
     k: int | None = None
     level: float = 0.9
     n_resamples: int = 200
-    names: Mapping[str, str] | None = None
+    names: Names | None = None
+    n_reruns: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Fitted:
     choice: Any
     intervals: Any
     diagnosis: Any
+    refits: tuple[Any, ...] = ()
 
 
 def parse_k(text: str) -> int | None:
@@ -88,6 +90,11 @@ def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stag
         "diagnose": Stage("asking whether to trust them", 3),
         "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 3),
     }
+    if settings.n_reruns:
+        n_fits = settings.n_reruns + 2
+        plan["rerun"] = Stage(
+            f"other seeds and numbers of classes: {n_fits}", 3 * n_fits
+        )
     return plan | ({"write": Stage(then, 2)} if then else {})
 
 
@@ -122,7 +129,27 @@ def find_classes(
             n_jobs=work.n_jobs,
             random_state=work.seed,
         )
-    return Fitted(table, model, choice, intervals, diagnosis)
+        refits = tuple(fit_again(stages, table, model.n_classes_, settings))
+    return Fitted(table, model, choice, intervals, diagnosis, refits)
+
+
+def fit_again(
+    stages: Stages, table: "Table", k: int, settings: Settings
+) -> Iterator[Any]:
+    """Fits from other seeds, and with one class fewer and more where that can be."""
+    import numpy as np
+
+    if not settings.n_reruns:
+        return
+    stages.begin("rerun")
+    most = len(np.unique(np.asarray(table.domains)))
+    seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
+    plans = [(k, seed) for seed in seeds]
+    plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if 2 <= n <= most]
+    for done, (n_classes, seed) in enumerate(plans):
+        stages.advance(done / len(plans))
+        work = replace(settings.work, seed=seed)
+        yield estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
 
 
 def fit_only(
@@ -139,14 +166,25 @@ def fit_only(
         choice = choose_k(table, settings.work)
     k = settings.k if choice is None else choice.n_classes
     stages.begin("fit")
-    model = estimator_for(table.kind, k, settings.work).fit(table.X, table.domains)
+    model = fit_or_refuse(estimator_for(table.kind, k, settings.work), table)
     if choice is not None and choice.n_classes is None:
         output.warn(
             "W160",
             f"{choice.sentence}; {model.n_classes_} were fitted",
             "`shoal choose` shows the curve; set the number with --k",
         )
-    return (renamed(model, settings.names) if settings.names else model), choice
+    names = settings.names(output, model, table) if settings.names else None
+    return (renamed(model, names) if names else model), choice
+
+
+def fit_or_refuse(estimator: Any, table: "Table") -> Any:
+    """The fitted estimator; E164 where it cannot fit these rows."""
+    try:
+        return estimator.fit(table.X, table.domains)
+    except ValueError as error:
+        text, _, hint = str(error).partition("; ")
+        hint = hint or "see what was read with `shoal check`"
+        raise CommandError("E164", text, hint) from error
 
 
 def choose_k(table: "Table", work: Work, **options: Any) -> Any:

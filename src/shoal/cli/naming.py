@@ -1,13 +1,70 @@
 """Names of classes: read from a file or the command line, and put on a model."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import CommandError
 
-__all__ = ["bad_names", "read_names", "renamed", "split_merge", "split_pairs"]
+if TYPE_CHECKING:
+    from shoal.cli.output import Output
+    from shoal.io import Table
+
+__all__ = [
+    "Names",
+    "bad_names",
+    "names_from",
+    "read_names",
+    "renamed",
+    "split_merge",
+    "split_pairs",
+]
+
+#: Names by class id, for a fitted model and the table that it was fitted to.
+Names = Callable[["Output", Any, "Table"], Mapping[str, str]]
+# Classes of two fits are the same if so much of either lies in the other.
+SAME = 0.8
+
+
+def names_from(path: Path) -> Names:
+    """The names in a JSON file, or those of an earlier run whose classes match."""
+    if path.is_dir():
+        from shoal.cli.models import load_model
+
+        loaded = load_model(path)
+        return lambda output, model, table: carried_names(output, loaded, model, table)
+    names = read_names(path)
+    return lambda output, model, table: names
+
+
+def carried_names(
+    output: "Output", loaded: Any, model: Any, table: "Table"
+) -> dict[str, str]:
+    """Names of the earlier classes that hold almost the same rows as new ones."""
+    import numpy as np
+
+    from shoal.io import Schema
+
+    old, earlier = loaded.model, Schema.from_dict(loaded.schema)
+    alike = earlier.feature_names == table.schema.feature_names
+    if not alike or old.n_features_in_ != table.X.shape[1]:
+        raise bad_names(f'"{loaded.path}" was fitted to other columns than these')
+    domains = np.asarray(table.domains)
+    known = set(domains.tolist()) <= set(old.domains_.tolist())
+    before = old.predict(table.X, domains if known else None)
+    now = model.predict(table.X, domains)
+    shared = np.zeros((model.n_classes_, len(old.class_names_)))
+    np.add.at(shared, (now, before), 1)
+    sizes = np.maximum(shared.sum(axis=1)[:, None], shared.sum(axis=0))
+    same = shared >= SAME * np.maximum(sizes, 1)
+    for index in np.flatnonzero(~same.any(axis=1)):
+        output.warn(
+            "W164",
+            f'c{index} matches no class of "{loaded.path}"',
+            f"look at its card, then `shoal name` --set c{index}=NAME",
+        )
+    return {f"c{new}": old.class_names_[one] for new, one in np.argwhere(same)}
 
 
 def read_names(path: Path) -> dict[str, str]:

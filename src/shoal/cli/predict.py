@@ -1,5 +1,6 @@
 """``shoal predict``: the class of every row of a new file, however large."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -153,7 +154,7 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything counted."""
-        domains = sorted({domain for domain, _ in self.counts})
+        domains = sorted({domain for domain, _ in self.counts}, key=_as_people_sort)
         return {
             "n_rows": self.n_rows,
             "counts": {
@@ -163,6 +164,12 @@ class Tally:
             "unsure": self.unsure,
             "unlike": self.unlike,
         }
+
+
+def _as_people_sort(domain: str) -> tuple[bool, int, str]:
+    """Numbers by size, then words."""
+    number = re.fullmatch(r"-?\d{1,18}", domain)
+    return number is None, int(domain) if number else 0, domain
 
 
 def show(output: Output, tally: Tally) -> None:

@@ -56,6 +56,13 @@ MODELS = {
         "needs at least two classes and leaves at least two.",
         exit_code=2,
     ),
+    "E164": Explanation(
+        "these data cannot be fitted",
+        "The rows could be read, but the estimator refuses them, for the reason it "
+        "gives: fewer distinct words than classes, for example. Ask for fewer classes "
+        "with --k, or use more columns or rows; `shoal check` shows what was read.",
+        exit_code=4,
+    ),
     "W161": Explanation(
         "a remark of the fit",
         "The estimator noticed something about the data and went on: columns that "
@@ -81,6 +88,13 @@ MODELS = {
         "reads a CSV with the columns class_id (or class_name) and estimate, such as "
         '`shoal adapt` writes, or JSON such as {"c0": 0.7, "c1": 0.3}.',
         exit_code=3,
+    ),
+    "W164": Explanation(
+        "a class needs a new name",
+        "With --names and the folder of an earlier run, a class takes the name of an "
+        "earlier one if at least 80% of the rows of either are in the other. A class "
+        "without such a counterpart keeps its id: look at its card and name it with "
+        "`shoal name`.",
     ),
     "W163": Explanation(
         "rows unlike those of training",
