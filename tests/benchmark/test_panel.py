@@ -1,9 +1,6 @@
-"""The tabular panel: problems from their seeds, labels only for scores, the record."""
+"""The tabular panel: problems from their seeds, labels only for scores."""
 
-import json
-from collections import defaultdict
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ from shoal.benchmark.panel import METHODS, PROBLEMS, gaussian, run_method, xor
 from shoal.benchmark.published import paper_prevalence
 from shoal.metrics import majority_accuracy
 
-RECORDS = Path(__file__).parents[2] / "results" / "tabular" / "panel.jsonl"
 GENERATED = ["gauss k10 a0.5", "gauss k20 a10", "penguins", "xor", "multimodal"]
 
 
@@ -97,61 +93,3 @@ def test_floor_and_ceiling(small):
     assert run_method("reference", circle, 0)["accuracy"] > 0.95
     linear = replace(circle, reference="linear")
     assert run_method("reference", linear, 0)["accuracy"] < 0.7
-
-
-# ---- the record -------------------------------------------------------------------
-
-# What was measured before the library was written, one to three seeds a problem: DDFA
-# with anchors by SPA and likelihood adjustment, m = k and m = 3k clusters; the mixture;
-# and the reference with labels, in the same runs.
-BEFORE = {
-    "gauss k10 a0.5": (0.811, 0.879, 0.953, 0.953),
-    "gauss k10 a3": (0.727, 0.787, 0.874, 0.879),
-    "gauss k10 a10": (0.595, 0.634, 0.817, 0.830),
-    "gauss k20 a3": (0.691, 0.745, 0.945, 0.948),
-    "gauss k20 a10": (0.563, 0.593, 0.882, 0.907),
-    "fashion-mnist": (0.810, 0.823, 0.875, 0.905),
-    "mnist": (0.897, 0.887, 0.954, 0.951),
-    "penguins": (0.962, 0.844, 1.000, 1.000),
-    "rodents 4": (0.846, 0.790, 0.902, 0.951),
-    "rodents 6": (0.746, 0.623, 0.891, 0.950),
-    "xor": (0.962, 0.956, 0.977, 0.976),
-}
-PUBLISHED = ("ddfa published, logit", "ddfa published, mlp")
-
-
-@pytest.fixture(scope="module")
-def accuracy():
-    """Mean accuracy by problem and method; every cell has five seeds or more."""
-    cells = defaultdict(dict)
-    for line in RECORDS.read_text().splitlines():
-        record = json.loads(line)
-        cells[record["problem"], record["method"]][record["seed"]] = record["accuracy"]
-    needed = set(METHODS) - {"mixture, no moves"}
-    assert {(p, m) for p in PROBLEMS for m in needed} <= set(cells)
-    assert min(len(seeds) for key, seeds in cells.items() if key[1] in needed) >= 5
-    return {key: np.mean(list(seeds.values())) for key, seeds in cells.items()}
-
-
-def share(accuracy, problem, method):
-    return accuracy[problem, method] / accuracy[problem, "reference"]
-
-
-def test_our_ddfa_keeps_what_anchors_and_likelihood_gave(accuracy):
-    ours = {p: share(accuracy, p, "ddfa") for p in BEFORE}
-    before = np.array([[b[0] / b[3], b[1] / b[3]] for b in BEFORE.values()])
-    assert np.mean(list(ours.values())) >= before.mean(axis=0).max()
-    for problem, best in zip(BEFORE, before.max(axis=1), strict=True):
-        assert ours[problem] >= best - 0.05, problem
-
-
-def test_the_mixture_keeps_what_was_found(accuracy):
-    for problem, (*_, mixture, reference) in BEFORE.items():
-        got = share(accuracy, problem, "mixture")
-        assert got >= mixture / reference - 0.015, problem
-
-
-def test_the_mixture_beats_ddfa_as_published_everywhere(accuracy):
-    for problem in PROBLEMS:
-        published = max(accuracy[problem, method] for method in PUBLISHED)
-        assert accuracy[problem, "mixture"] > published, problem
