@@ -5,7 +5,9 @@ import shlex
 from contextlib import chdir
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from shoal.cli import main
 from shoal.cli.app import EXAMPLES
@@ -15,7 +17,15 @@ KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("examples")
+    """Where examples run; it holds photos of two places, 12 of each."""
+    folder = tmp_path_factory.mktemp("examples")
+    rng = np.random.default_rng(0)
+    for place, tint in (("beach", 170), ("forest", 80)):
+        (folder / "photos" / place).mkdir(parents=True)
+        for number in range(12):
+            pixels = rng.normal(tint, 40, (8, 8, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / "photos" / place / f"{number}.png")
+    return folder
 
 
 @pytest.mark.parametrize("command", EXAMPLES, ids=lambda one: one.__name__)

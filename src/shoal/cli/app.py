@@ -11,11 +11,13 @@ from shoal.cli.check import check
 from shoal.cli.choose import choose
 from shoal.cli.demo import demo
 from shoal.cli.diagnose import diagnose
+from shoal.cli.embed import embed
 from shoal.cli.explain import explain
 from shoal.cli.fit import fit
 from shoal.cli.messages import EXIT_CODES
 from shoal.cli.name import name
 from shoal.cli.predict import predict
+from shoal.cli.pretrain import pretrain
 from shoal.cli.report import report
 from shoal.cli.version import version
 
@@ -32,6 +34,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
     adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
+    pretrain: "shoal pretrain photos --epochs 2",
+    embed: "shoal embed photos --weights photos-encoder",
     bench: "shoal bench list",
     explain: "shoal explain W139",
     version: "shoal version",

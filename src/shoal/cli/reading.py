@@ -203,7 +203,7 @@ def refuse_images(table: "Table") -> None:
         raise CommandError(
             "E124",
             f'"{table.source["path"]}" holds images, and classes are found in columns',
-            "embed the images first and pass the .npy with --domain-file",
+            "`shoal embed` them first, and fit the .npz file that it writes",
         )
 
 

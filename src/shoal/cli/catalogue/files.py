@@ -49,7 +49,8 @@ FILES = {
     "E124": Explanation(
         "wrong shape",
         "A table has rows and columns. An array with more dimensions is a stack of "
-        "images or series: embed it first, or flatten it if that is what you mean.",
+        "images or series: embed it first, or flatten it if that is what you mean. "
+        "Images must be squares of one size, or be cut to it with --size.",
         exit_code=3,
     ),
     "E125": Explanation(
@@ -112,7 +113,8 @@ FILES = {
         "too big for this machine",
         "The rows as numbers would not fit in the memory that is free. Fit a sample "
         "(--sample 200000) and let `shoal predict`, which reads in batches, class all "
-        "rows.",
+        "rows. A network needs memory for a batch of images at a time: fewer of them "
+        "(--batch) or smaller ones (--size) fit.",
         exit_code=3,
     ),
     "E142": Explanation(

@@ -64,4 +64,10 @@ USAGE = {
         "said on the command line wins.",
         exit_code=2,
     ),
+    "E165": Explanation(
+        "a training that ran away",
+        "The loss is no longer a number: the steps were too large. Train again with a "
+        "lower --learning-rate, or a larger --batch.",
+        exit_code=4,
+    ),
 }

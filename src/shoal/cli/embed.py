@@ -1,0 +1,169 @@
+"""``shoal embed``: features of images, as a file for `shoal fit`."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from shoal.cli.groups import with_groups
+from shoal.cli.messages import CommandError
+from shoal.cli.networks import (
+    Batch,
+    Device,
+    Images,
+    Pictures,
+    list_folder,
+    network_errors,
+    start_torch,
+    warn_unreadable,
+)
+from shoal.cli.options import Force, Speech, Work, speaking, working
+from shoal.cli.output import Output, running
+from shoal.cli.places import filled_file, refuse_existing
+from shoal.cli.pretrain import ENCODER
+from shoal.cli.progress import Stage
+from shoal.cli.tables import shortened_table
+
+if TYPE_CHECKING:
+    from shoal.vision.nets import ResNet
+
+__all__ = ["embed"]
+
+# What weights are taken for that say nothing about themselves.
+USUAL = {"depth": "18", "stem": "cifar", "size": "32"}
+
+Weights = Annotated[
+    Path,
+    working(
+        "--weights",
+        metavar="PATH",
+        help="Folder that `shoal pretrain` wrote, or a .safetensors or .pt file.",
+        show_default=False,
+    ),
+]
+Layers = Annotated[
+    int | None, working("--depth", help="18, 34 or 50, if the file does not tell.")
+]
+Stem = Annotated[
+    str | None, working("--stem", help="cifar or imagenet, if the file does not tell.")
+]
+OutFile = Annotated[
+    Path | None, speaking("--out", metavar="FILE", help="Where to: an .npz file.")
+]
+
+
+@with_groups
+def embed(
+    images: Images,
+    weights: Weights,
+    pictures: Pictures,
+    work: Work,
+    speech: Speech,
+    batch: Batch = 1024,
+    depth: Layers = None,
+    stem: Stem = None,
+    device: Device = "auto",
+    out: OutFile = None,
+    force: Force = False,
+) -> None:
+    """Features of images from a network, as a file for `shoal fit`.
+
+    Images are cut to a square at their middle and resized to --size, by default that
+    of the training. Writes --out (NAME-features.npz): the features of every image
+    (rows of unit length), its domain, its file as id and, where images lie in
+    IMAGES/<domain>/<class>/, that class as label.
+    """
+    path = out or Path(f"{images.absolute().name}-features.npz")
+    plan = {"load": Stage(f"loading {weights}"), "embed": Stage("embedding", 20)}
+    with running("embed", **speech.options) as output:
+        if path.suffix != ".npz":
+            text = f'cannot tell the format of "{path}"'
+            raise CommandError("E102", text, "end the name of --out with .npz")
+        refuse_existing(path, force=force)
+        place = start_torch(device, work.threads)
+        with output.stages(plan) as stages, network_errors(batch):
+            stages.begin("load")
+            net, size = load(weights, depth, stem, pictures.size)
+            listed = list_folder(output, images, pictures)
+            stages.begin("embed")
+            bunch, seconds = encode(
+                net,
+                listed,
+                size=size,
+                skip_bad=pictures.skip_bad,
+                batch_size=batch,
+                device=place,
+                on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
+            )
+        bad = bunch.skipped[len(listed.skipped) :]
+        warn_unreadable(output, bad, len(listed.names))
+        write(path, bunch)
+        output.files = [path]
+        output.data = describe(bunch) | {
+            "size": size,
+            "images_per_second": len(bunch.X) / seconds,
+            "device": str(place),
+        }
+        show(output)
+
+
+def load(
+    weights: Path, depth: int | None, stem: str | None, size: int | None
+) -> tuple["ResNet", int]:
+    """The network, and the size of images that it is used to."""
+    from shoal.vision.nets import load_backbone, read_facts
+
+    file = weights / ENCODER if weights.is_dir() else weights
+    if not file.is_file():
+        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
+        raise CommandError("E101", f'no weights at "{file}"', hint)
+    try:
+        facts = USUAL | read_facts(file)
+        net = load_backbone(
+            file, depth=depth or int(facts["depth"]), stem=stem or facts["stem"]
+        )
+        return net, size or int(facts["size"])
+    except ValueError as error:
+        text, _, hint = str(error).rpartition("; ")
+        raise CommandError("E135", text or hint, "see --depth and --stem") from error
+
+
+def encode(net: "ResNet", listed: Any, **options: Any) -> tuple[Any, float]:
+    """Features of the images, and the seconds that they took."""
+    from shoal.vision.encode import encode_files
+
+    begun = time.perf_counter()
+    return encode_files(net, listed, **options), time.perf_counter() - begun
+
+
+def write(path: Path, bunch: Any) -> None:
+    """Write the features; the file appears when it is whole."""
+    from shoal.vision.encode import write_features
+
+    with filled_file(path) as place:
+        write_features(place, bunch)
+
+
+def describe(bunch: Any) -> dict[str, Any]:
+    """What was embedded, in numbers."""
+    return {
+        "n_images": len(bunch.X),
+        "n_features": bunch.X.shape[1],
+        "domains": dict(sorted(Counter(bunch.domains.tolist()).items())),
+        "labels": bunch.labels is not None,
+        "skipped": bunch.skipped,
+    }
+
+
+def show(output: Output) -> None:
+    """Images by domain, the speed, and what to do next."""
+    found, path = output.data, output.files[0]
+    rows = [[name, f"{count:,}"] for name, count in found["domains"].items()]
+    label = " --label label" * found["labels"]
+    output.show(
+        shortened_table("Images by domain", ["domain", "images"], rows),
+        f"{found['n_images']:,} images, {found['n_features']} features each; "
+        f"{found['images_per_second']:,.0f} images/s on {found['device']}.",
+        f"Written: {path}",
+        f"Next: shoal fit {path} --domain domain --id id{label}",
+    )

@@ -1,0 +1,113 @@
+"""What commands with networks share: folders of images, the device, and errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.messages import CommandError
+from shoal.cli.options import working
+from shoal.cli.output import Output
+from shoal.cli.reading import reading
+
+if TYPE_CHECKING:
+    from shoal.io.images import ImageList
+
+__all__ = [
+    "Batch",
+    "Device",
+    "Images",
+    "Pictures",
+    "list_folder",
+    "network_errors",
+    "start_torch",
+    "warn_unreadable",
+]
+
+Images = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IMAGES",
+        help="Folder of images: IMAGES/<domain>/*.jpg, at any depth.",
+        show_default=False,
+    ),
+]
+Batch = Annotated[int, working("--batch", min=1, help="Images at a time.")]
+Device = Annotated[str, working("--device", help="auto, cpu, cuda or cuda:1.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """How the images of a folder are read."""
+
+    size: Annotated[
+        int | None,
+        reading("--size", min=4, help="Cut and resize all to so many pixels a side."),
+    ] = None
+    domain_from: Annotated[
+        str | None,
+        reading("--domain-from", metavar="REGEX", help="Domain in a file's name."),
+    ] = None
+    skip_bad: Annotated[
+        bool, reading("--skip-bad", help="Leave out images that cannot be read.")
+    ] = False
+
+
+def start_torch(device: str, threads: int | None) -> Any:
+    """The device to work on; E132 without torch, E002 where there is no such device."""
+    from shoal.io.extras import require
+
+    torch = require("torch", "vision", "a network")
+    from shoal.vision.devices import pick_device
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        return pick_device(device)
+    except ValueError as error:
+        text = str(error).partition(";")[0]
+        raise CommandError("E002", text, "use --device cpu or auto") from error
+
+
+def list_folder(output: Output, images: Path, pictures: Pictures) -> "ImageList":
+    """The images of a folder; what is odd about them is said as warnings."""
+    from shoal.io.images import list_images
+
+    if not images.is_dir():
+        hint = "give the folder that holds a folder of images for every domain"
+        raise CommandError("E101", f'no folder "{images}"', hint)
+    listed = list_images(
+        images, domain_from=pictures.domain_from, skip_bad=pictures.skip_bad
+    )
+    for message in listed.messages:
+        output.warn(message.code, message.text, message.hint)
+    return listed
+
+
+def warn_unreadable(output: Output, names: list[str], n_files: int) -> None:
+    """Say which images turned out to be damaged when they were read in full."""
+    if names:
+        shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        output.warn(
+            "W128",
+            f"{len(names):,} of {n_files:,} images cannot be read ({shown})",
+            "they are left out; replace them to keep them",
+        )
+
+
+@contextmanager
+def network_errors(batch: int) -> Iterator[None]:
+    """Memory that runs out as E137, with a batch size to try next."""
+    import torch
+
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise CommandError(
+            "E137",
+            f"a batch of {batch:,} images does not fit into the memory",
+            f"--batch {max(batch // 2, 1)}, or a smaller --size",
+        ) from error

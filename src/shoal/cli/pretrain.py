@@ -1,0 +1,272 @@
+"""``shoal pretrain``: a network trained on images without labels."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from shoal.cli.groups import with_groups
+from shoal.cli.messages import CommandError
+from shoal.cli.networks import (
+    Batch,
+    Device,
+    Images,
+    Pictures,
+    list_folder,
+    network_errors,
+    start_torch,
+    warn_unreadable,
+)
+from shoal.cli.options import Force, Out, Speech, Work, working
+from shoal.cli.output import Output, running
+from shoal.cli.places import filled_folder, refuse_existing
+from shoal.cli.plain import write_json
+from shoal.cli.progress import Stage, Stages
+
+if TYPE_CHECKING:
+    from shoal.vision.data import ImageSet
+    from shoal.vision.pretext import Pretrained
+
+__all__ = ["pretrain"]
+
+ENCODER, HISTORY, CHECKPOINT = "encoder.safetensors", "history.json", "checkpoint.pt"
+# So many are written, so that a run that is killed loses a tenth of its work.
+CHECKPOINTS = 10
+
+
+class Method(StrEnum):
+    """How to learn without labels."""
+
+    simclr = "simclr"
+    moco = "moco"
+
+
+class Depth(StrEnum):
+    """Layers of the residual network."""
+
+    small = "18"
+    middle = "34"
+    large = "50"
+
+
+Epochs = Annotated[int, working("--epochs", min=1, help="Passes over the images.")]
+How = Annotated[Method, working("--method", help="How to learn without labels.")]
+Layers = Annotated[Depth, working("--depth", help="Layers of the ResNet.")]
+Rate = Annotated[
+    float | None,
+    working("--learning-rate", min=0, help="In proportion to --batch if not given."),
+]
+Compile = Annotated[
+    bool,
+    working("--compile", help="A minute first, then faster; for long runs on a GPU."),
+]
+Resume = Annotated[
+    bool, working("--resume", help="Go on from the checkpoint in --out, if any.")
+]
+
+
+@with_groups
+def pretrain(
+    images: Images,
+    pictures: Pictures,
+    work: Work,
+    speech: Speech,
+    method: How = Method.simclr,
+    epochs: Epochs = 100,
+    batch: Batch = 512,
+    depth: Layers = Depth.small,
+    learning_rate: Rate = None,
+    compile: Compile = False,
+    device: Device = "auto",
+    resume: Resume = False,
+    out: Out = None,
+    force: Force = False,
+) -> None:
+    """Train a network on images without labels, for `shoal embed`.
+
+    Images of several sizes need --size. While it trains, the folder --out
+    (NAME-encoder) holds checkpoint.pt, from which --resume goes on; the same options
+    then end with the same network as a run that was never stopped. At the end it holds
+    encoder.safetensors and history.json, the loss of every epoch.
+    """
+    folder = out or Path(f"{images.absolute().name}-encoder")
+    plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
+    with running("pretrain", **speech.options) as output:
+        place = start_torch(device, work.threads)
+        refuse_trained(folder, resume=resume, force=force)
+        with output.stages(plan) as stages, network_errors(batch):
+            stages.begin("read")
+            pixels = read(output, images, pictures)
+            text = f"training on {place}; checkpoint {folder / CHECKPOINT}"
+            plan["train"] = plan["train"]._replace(text=text)
+            stages.begin("train")
+            with training_errors(folder):
+                trained = train(
+                    pixels,
+                    place,
+                    method=method,
+                    depth=int(depth),
+                    epochs=epochs,
+                    batch_size=batch,
+                    lr=learning_rate,
+                    seed=work.seed,
+                    compile=compile,
+                    checkpoint=folder / CHECKPOINT,
+                    resume=resume,
+                    on_epoch=showing(stages, plan, epochs),
+                )
+        save(output, folder, trained, pixels, work.seed)
+        output.data["device"] = str(place)
+        show(output, images, folder)
+
+
+def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
+    """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
+    refuse_existing(folder, [ENCODER, HISTORY], force=force)
+    if (folder / CHECKPOINT).exists() and not (resume or force):
+        raise CommandError(
+            "E136",
+            f'"{folder}" holds the checkpoint of a run that was stopped',
+            "add --resume to go on, or --force to start afresh",
+        )
+
+
+def read(output: Output, images: Path, pictures: Pictures) -> Any:
+    """All images as bytes, of one size."""
+    from shoal.datasets.images_folder import common_size
+    from shoal.io.images import read_pixels
+
+    listed = list_folder(output, images, pictures)
+    size = pictures.size or common_size(listed)
+    check_room(len(listed.names), size)
+    pixels, readable = read_pixels(listed.paths, size, skip_bad=pictures.skip_bad)
+    bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
+    warn_unreadable(output, bad, len(listed.names))
+    return pixels
+
+
+def check_room(n_images: int, size: int) -> None:
+    """Raise E137 if so many images would not fit into the free memory as bytes."""
+    from shoal.io.capacity import GIB, ROOM, available_memory
+
+    need, free = 3.0 * n_images * size**2, available_memory()
+    if free is not None and need > ROOM * free:
+        raise CommandError(
+            "E137",
+            f"{n_images:,} images of {size} x {size} pixels need {need / GIB:.3g} GiB, "
+            f"{free / GIB:.3g} GiB free",
+            "a smaller --size",
+        )
+
+
+def train(
+    pixels: Any, device: Any, *, method: Method, depth: int, seed: int, **options: Any
+) -> "Pretrained":
+    """The network trained; see :func:`shoal.vision.simclr.simclr` for the options."""
+    import torch
+
+    from shoal.vision.data import ImageSet
+    from shoal.vision.moco import moco
+    from shoal.vision.pretext import default_net
+    from shoal.vision.simclr import simclr
+
+    images = ImageSet(pixels, device)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        net = default_net(images, depth)
+    return {Method.simclr: simclr, Method.moco: moco}[method](
+        images,
+        net=net,
+        seed=seed,
+        device=device,
+        checkpoint_every=steps_between(images, options),
+        progress=False,
+        **options,
+    )
+
+
+def steps_between(images: "ImageSet", options: dict[str, Any]) -> int:
+    """Steps from one checkpoint to the next: whole epochs, a share of the run."""
+    steps = max(len(images) // options["batch_size"], 1)
+    return steps * max(options["epochs"] // CHECKPOINTS, 1)
+
+
+@contextmanager
+def training_errors(folder: Path) -> Iterator[None]:
+    """What stops a training, as coded errors that tell how to go on."""
+    checkpoint = folder / CHECKPOINT
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        begun = checkpoint.exists()
+        hint = "go on with --resume" if begun else "run the command again"
+        text = "interrupted; no file is half-written"
+        raise CommandError("E003", text, hint) from error
+    except FloatingPointError as error:
+        text = str(error).partition(";")[0]
+        hint = "start afresh (--force) with a lower --learning-rate"
+        raise CommandError("E165", text, hint) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        text = f'cannot write "{checkpoint}": {reason}'
+        raise CommandError("E140", text, "free some space, then --resume") from error
+    except CommandError:
+        raise
+    except ValueError as error:  # a checkpoint that is damaged or of other settings
+        text = str(error).rpartition(";")[0]
+        hint = "give the options it was begun with, or --force without --resume"
+        raise CommandError("E135", text, hint) from error
+
+
+def showing(
+    stages: Stages, plan: dict[str, Stage], epochs: int
+) -> Callable[[dict[str, Any]], None]:
+    """Shows epoch and loss; the time left is judged by the epochs trained here."""
+    begun: list[int] = []
+
+    def show_epoch(record: dict[str, Any]) -> None:
+        epoch, loss = record["epoch"], record["loss"]
+        begun.append(epoch - 1)
+        text = f"training, epoch {epoch} of {epochs}, loss {loss:.4g}"
+        plan["train"] = plan["train"]._replace(text=text)
+        stages.advance((epoch - begun[0]) / (epochs - begun[0]))
+
+    return show_epoch
+
+
+def save(
+    output: Output, folder: Path, trained: "Pretrained", pixels: Any, seed: int
+) -> None:
+    """Write the encoder and its history; the checkpoint has done its work."""
+    import numpy as np
+
+    net: Any = trained.net
+    size, history = pixels.shape[1], trained.history
+    with filled_folder(folder, instead_of=[CHECKPOINT]) as place:
+        facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
+        trained.save(place / ENCODER, **facts)
+        write_json(place / HISTORY, history.records)
+    output.files = [folder / ENCODER, folder / HISTORY]
+    output.data = {
+        "method": trained.method,
+        "n_images": len(pixels),
+        **facts,
+        "epochs": len(history),
+        "first_loss": history["loss"][0],
+        "loss": history["loss"][-1],
+        "images_per_second": float(np.median(history["rows_per_second"])),
+    }
+
+
+def show(output: Output, images: Path, folder: Path) -> None:
+    """What was trained, how the loss fell, and what to do next."""
+    found = output.data
+    output.show(
+        f"{found['method']} on {found['n_images']:,} images of {found['size']} x "
+        f"{found['size']} pixels, {found['epochs']} epochs on {found['device']}: loss "
+        f"{found['first_loss']:.4g} to {found['loss']:.4g}, "
+        f"{found['images_per_second']:,.0f} images/s.",
+        f"Written: {output.files[0]}",
+        f"Next: shoal embed {images} --weights {folder}",
+    )
