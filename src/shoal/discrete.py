@@ -59,8 +59,9 @@ class DiscreteMixture(LatentShiftEstimator):
     ----------
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
-        domains, that the table supports
-        (:func:`shoal.rank.supported_rank`).
+        domains, that the table supports against permuted domains
+        (:func:`shoal.rank.supported_rank`). :func:`shoal.choose_n_classes` draws the
+        held-out curve beside it.
     input : {"rows", "counts"}, default="rows"
         What a row of X is. ``"rows"``: one word, the tuple of its columns, of any
         kind (strings, numbers, mixed). ``"counts"``: a bag of words of its domain,
