@@ -93,7 +93,7 @@ def varying_columns(X: Any) -> Array:
     """
     high, low = (_dense(extreme(axis=0)) for extreme in (X.max, X.min))
     size = np.maximum(high, -low)
-    if size.max() > LARGEST:
+    if float(size.max()) > LARGEST:  # as float32 the bound would be infinite
         raise ValueError(
             f"X has values of size {size.max():.3g} in column {size.argmax()}, too "
             "large to square; rescale that column"
