@@ -48,7 +48,7 @@ def _ours_end_to_end(
     search: bool = False,
     n_starts: int = 1,
     doubt: float = 1.0,
-    refit: bool = True,
+    refit: bool = False,
     epochs: int = TUNED.epochs,
     warmup: float = TUNED.warmup,
     batch_size: int = TUNED.batch_size,

@@ -72,7 +72,7 @@ class ImageMixture(LatentShiftEstimator):
         Share of each domain's images that is held out to judge by.
     doubt : float, default=1.0
         Standard errors by which fine-tuning must beat the frozen solution.
-    refit : bool, default=True
+    refit : bool, default=False
         Fine-tune once more on all images, up to the epoch that was best held out; False
         keeps the network that has not seen the held-out images.
     image_shape : tuple of int, default=None
@@ -131,7 +131,7 @@ class ImageMixture(LatentShiftEstimator):
         n_starts: int = 1,
         valid_share: float = 0.1,
         doubt: float = 1.0,
-        refit: bool = True,
+        refit: bool = False,
         image_shape: tuple[int, ...] | None = None,
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
