@@ -11,7 +11,9 @@ from shoal.datasets._io import DATA_DIR
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 # Their data do not come with the project.
-ON_REQUEST = [path for path in EXAMPLES if path.stem[:2] in ("30", "40", "50", "60", "70")]
+ON_REQUEST = [
+    path for path in EXAMPLES if path.stem[:2] in ("30", "40", "50", "60", "70")
+]
 needs_data = pytest.mark.skipif(
     DATA_DIR not in os.environ, reason=f"{DATA_DIR} is not set"
 )
