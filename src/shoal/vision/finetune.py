@@ -50,8 +50,8 @@ LEAST_PART = 0.5  # of the image, in a crop
 class FineTuning:
     """Settings of :func:`fine_tune`.
 
-    The defaults are what 21 cells of CIFAR were measured with (``results/bench/cifar``);
-    they were chosen by the held-out likelihood of one cell.
+    The defaults are those that 21 cells of CIFAR were measured with
+    (``results/bench/cifar``), chosen by the held-out likelihood of one cell.
 
     Attributes
     ----------
