@@ -229,7 +229,7 @@ def test_discriminators_that_cannot_serve(discriminator, message):
         (KMeansDiscretizer, "an object, a function or the cluster of each row; got <c"),
         (object(), "an object, a function or the cluster of each row; got <object"),
     ],
-    ids=str,
+    ids=range(13),
 )
 def test_discretizers_that_cannot_serve(discretizer, message):
     model = DDFA(3, discriminator="logistic", discretizer=discretizer, random_state=0)

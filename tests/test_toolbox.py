@@ -1,4 +1,4 @@
-"""DDFA and DomainMixture inside scikit-learn's tools."""
+"""Every estimator of rows inside scikit-learn's tools."""
 
 import numpy as np
 import pandas as pd
@@ -6,11 +6,16 @@ import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from shoal import DDFA, DomainMixture
+from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.datasets import make_latent_shift
 
 
@@ -21,10 +26,12 @@ def rows():
     )[:2]
 
 
-@pytest.fixture(params=["ddfa", "mixture"])
+@pytest.fixture(params=["ddfa", "clusters", "mixture"])
 def estimator(request):
     if request.param == "ddfa":
         return DDFA(2, discriminator="logistic", cross_fit=2, random_state=0)
+    if request.param == "clusters":
+        return DiscreteMixture(2, n_words=6, random_state=0)
     return DomainMixture(2, search=False, random_state=0)
 
 
@@ -72,6 +79,16 @@ def test_search_stratified_by_domain(estimator, rows):
     assert np.isfinite(scores).all()
 
 
+def test_plain_folds_of_a_sorted_table_leave_whole_domains_out(estimator, rows):
+    X, domains = rows
+    order = np.argsort(domains, kind="stable")
+    message = r"not seen: 0; known: 1, 2, 3\. .* StratifiedKFold\(shuffle=True\)"
+    with pytest.raises(ValueError, match=message):
+        cross_validate(
+            estimator, X[order], domains[order], cv=KFold(4), error_score="raise"
+        )
+
+
 def test_domains_by_metadata_routing(estimator, rows):
     X, domains = rows
     with sklearn.config_context(enable_metadata_routing=True):
@@ -81,3 +98,24 @@ def test_domains_by_metadata_routing(estimator, rows):
     plain = make_pipeline(StandardScaler(), sklearn.base.clone(estimator))
     plain.fit(X, domains)
     assert_allclose(routed[-1].prevalence_, plain[-1].prevalence_)
+
+
+def test_search_by_metadata_routing(estimator, rows):
+    """Also where y is not there at all, inside a pipeline and out of it."""
+    X, domains = rows
+    folds = KFold(2, shuffle=True, random_state=0)
+    grid = {"n_classes": [2, 3]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = estimator.set_fit_request(domains=True).set_score_request(domains=True)
+        plain = GridSearchCV(asking, grid, cv=folds).fit(X, domains=domains)
+        name = type(estimator).__name__.lower()
+        piped = GridSearchCV(
+            make_pipeline(StandardScaler(), asking),
+            {f"{name}__{key}": values for key, values in grid.items()},
+            cv=folds,
+        ).fit(X, domains=domains)
+    for search in (plain, piped):
+        scores = search.cv_results_["mean_test_score"]
+        assert np.isfinite(scores).all()
+        assert (scores > -np.log(4) - 0.1).all()
+        assert search.predict(X).shape == (900,)

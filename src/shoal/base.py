@@ -33,6 +33,11 @@ __all__ = ["LatentShiftEstimator"]
 
 Array = np.ndarray[Any, Any]
 
+STRATIFY = (
+    "Only these can be scored; in cross-validation, split rows by "
+    "StratifiedKFold(shuffle=True)"
+)
+
 
 class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
     """Contract of every estimator: classes, prevalences, per-domain posteriors."""
@@ -159,7 +164,9 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
                 "domain of each row"
             )
         X = self._check_rows(X)
-        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        codes = encode_domains(
+            domains, self.domains_, n_samples=X.shape[0], fix=STRATIFY
+        )
         assert codes is not None
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, X.shape[0])

@@ -14,6 +14,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
+ADAPT = "Use adapt(X) for a new domain, or domains=None"
+
 
 def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
     """Turn domains of any hashable kind into codes and sorted distinct names."""
@@ -51,17 +53,19 @@ def encode_column(values: Any, *, name: str) -> tuple[Array, Array]:
     return codes, names
 
 
-def encode_domains(domains: Any, names: Array, *, n_samples: int) -> Array | None:
+def encode_domains(
+    domains: Any, names: Array, *, n_samples: int, fix: str = ADAPT
+) -> Array | None:
     """Codes of ``domains`` among the fitted ``names``; None stays None.
 
     ``domains`` may be one scalar for all rows, or one value per row. A value that
-    fit has not seen is a ValueError that names it.
+    fit has not seen is a ValueError that names it, and then says the ``fix``.
     """
     if domains is None:
         return None
     if _is_scalar(domains):
         scalar = domains.item() if isinstance(domains, np.ndarray) else domains
-        return np.broadcast_to(_look_up([scalar], names), n_samples)
+        return np.broadcast_to(_look_up([scalar], names, fix), n_samples)
     values = _as_column(domains, "domains")
     if len(values) != n_samples:
         raise ValueError(
@@ -69,10 +73,10 @@ def encode_domains(domains: Any, names: Array, *, n_samples: int) -> Array | Non
             "per row, one scalar for all rows, or None"
         )
     distinct, inverse = _distinct(values, "domains")
-    return _look_up(_as_keys(distinct), names)[inverse]
+    return _look_up(_as_keys(distinct), names, fix)[inverse]
 
 
-def _look_up(values: list[Any], names: Array) -> Array:
+def _look_up(values: list[Any], names: Array, fix: str) -> Array:
     """Index of each value among the fitted names."""
     keys = _as_keys(names)
     code_of = {key: code for code, key in enumerate(keys)}
@@ -82,7 +86,7 @@ def _look_up(values: list[Any], names: Array) -> Array:
         others = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
         raise ValueError(
             f"domains has values that fit has not seen: {unseen[0]!r}{others}; known: "
-            f"{known}. Use adapt(X) for a new domain, or domains=None"
+            f"{known}. {fix}"
         )
     return np.array([code_of[value] for value in values], dtype=np.intp)
 
