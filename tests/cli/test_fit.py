@@ -201,6 +201,8 @@ def test_ctrl_c_during_a_forced_fit_keeps_the_old_run(fitted: Path, tmp_path: Pa
         [sys.executable, "-m", "shoal", *FIT, "--label", "species", "--id", "bird",
          "--out", "run", "--force"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # a job in the background of a script ignores Ctrl-C, and so would its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:
