@@ -106,7 +106,9 @@ def main() -> None:
     report("ImageMixture, frozen features", frozen.predict(X_test, shops_test),
            frozen.prevalence_)  # fmt: skip
 
-    settings = FineTuning(epochs=8, batch_size=250, backbone_rate=1e-3, self_label=0.0)
+    settings = FineTuning(
+        epochs=12, batch_size=250, backbone_rate=2e-3, self_label=0.0, view="flip"
+    )
     model = frozen.tune(X, shops, settings)
     report("ImageMixture, end to end", model.predict(X_test, shops_test),
            model.prevalence_)  # fmt: skip

@@ -213,6 +213,38 @@ def test_rows_held_out_are_never_trained_on(tiny_net, images, frozen):
     assert not torch.equal(found[0][1], found[1][1])
 
 
+def test_told_to_stop_it_keeps_that_epoch(tiny_net, images, frozen):
+    """Also where held-out rows would have chosen another."""
+    linear = as_linear(frozen.frozen_, frozen.frozen_.weights_, frozen.projection_)
+    every = np.arange(len(images.X))
+    rows = SplitRows.of(ImageSet(images.X, "cpu"), images.domains, None, every, every)
+    wild = FineTuning(epochs=3, batch_size=64, backbone_rate=1.0)
+    found = {}
+    for until in (None, 2):
+        net = MixtureNet(copy.deepcopy(tiny_net), linear, frozen.domain_given_class_)
+        found[until] = fine_tune(net, rows, wild, until=until)
+    assert found[None].epoch == 0
+    assert found[2].epoch == 2
+    assert len(found[2].records) == 2
+
+
+def test_refit_has_seen_all_images(tiny_net, images):
+    models = [
+        mixture(
+            tiny_net,
+            doubt=-np.inf,
+            refit=refit,
+            fine_tuning=FineTuning(
+                epochs=2, batch_size=64, self_label=0.0, view="flip", head_rate=1e-2
+            ),
+        ).fit(images.X, images.domains)
+        for refit in (False, True)
+    ]
+    assert models[0].gain_ == models[1].gain_
+    assert models[0].held_out_ == models[1].held_out_
+    assert not np.array_equal(models[0].prevalence_, models[1].prevalence_)
+
+
 @pytest.mark.parametrize("frozen_statistics", [True, False])
 def test_frozen_statistics_stay_and_trained_ones_move(
     tiny_net, images, frozen, frozen_statistics
@@ -446,6 +478,8 @@ def test_settings_that_make_no_sense(tiny_net, images, settings, kind, text):
         mixture(tiny_net).set_params(**settings).fit(images.X, images.domains)
     with pytest.raises(ValueError, match="view"):
         FineTuning(view="weak")
+    with pytest.raises(ValueError, match="second_view"):
+        FineTuning(second_view="weak")
     with pytest.raises(ValueError, match="batch_norm"):
         FineTuning(batch_norm="eval")
     with pytest.raises(ValueError, match="average"):

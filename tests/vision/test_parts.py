@@ -9,6 +9,8 @@ from torch._dynamo.backends.common import aot_autograd
 
 from shoal.exceptions import CompileWarning
 from shoal.vision.discriminator import ImageDiscriminator
+from shoal.vision.finetune import FineTuning
+from shoal.vision.mixture import ImageMixture
 from shoal.vision.moco import moco
 from shoal.vision.parts import compiling, part
 from shoal.vision.scan import SCAN
@@ -43,7 +45,7 @@ class Recorder:
         return graph.forward
 
 
-def pretrain(method, compile):
+def pretrain(method, compile, **options):
     torch.manual_seed(0)
     return method(
         workers.make_images(),
@@ -53,6 +55,7 @@ def pretrain(method, compile):
         device="cpu",
         compile=compile,
         progress=False,
+        **options,
     )
 
 
@@ -82,6 +85,18 @@ def scan(images, net, compile):
         compile=compile,
         random_state=0,
     ).fit(images.X)
+
+
+def mix(images, net, compile):
+    return ImageMixture(
+        3,
+        backbone=net,
+        fine_tuning=FineTuning(epochs=1, batch_size=100),
+        refit=False,
+        device="cpu",
+        compile=compile,
+        random_state=0,
+    ).fit(images.X, images.domains)
 
 
 def same_weights(one, other):
@@ -115,6 +130,22 @@ def test_estimators_compile_views_and_network_apart(images, tiny_net):
         compiled = fit(images, tiny_net, {"backend": backend})
         assert_parts_are_apart(backend.graphs)
         assert same_weights(compiled.net_, fit(images, tiny_net, False).net_)
+
+
+def test_fine_tuning_compiles_views_and_network_apart(images, tiny_net):
+    backend = Recorder()
+    compiled = mix(images, tiny_net, {"backend": backend})
+    assert_parts_are_apart(backend.graphs)
+    assert compiled.held_out_ == mix(images, tiny_net, False).held_out_
+
+
+def test_mixed_precision_compiles_to_whole_graphs():
+    # A part that is not one graph would warn, which is an error here.
+    compiled, plain = (
+        pretrain(simclr, compile, autocast=torch.bfloat16).history["loss"]
+        for compile in ({"backend": "aot_eager"}, False)
+    )
+    np.testing.assert_allclose(compiled, plain, rtol=0.02)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from shoal.benchmark import paper
 from shoal.benchmark.image_problems import ImageProblem, find_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
+from shoal.benchmark.spec import Setting
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
@@ -27,7 +28,7 @@ __all__ = ["trained_scan"]
 
 Array = NDArray[Any]
 
-TUNED = FineTuning()
+TUNED, PLAIN = FineTuning(), SCAN()
 STAGES = ("published", "best")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
@@ -135,14 +136,15 @@ def _scan(
     seed: int,
     *,
     backbone: str = "simclr_resnet18",
-    epochs: int = 25,
-    head_epochs: int = 50,
-    self_label_epochs: int = 0,
+    epochs: int = PLAIN.epochs,
+    head_epochs: int = PLAIN.head_epochs,
+    self_label_epochs: int = PLAIN.self_label_epochs,
+    learning_rate: float = PLAIN.learning_rate,
+    entropy_weight: float = PLAIN.entropy_weight,
+    batch_size: int = PLAIN.batch_size,
 ) -> Answer:
     """SCAN's arg max; class shares among each domain's rows as prevalences."""
-    model = trained_scan(
-        problem, seed, backbone, epochs, head_epochs, self_label_epochs
-    )
+    model = trained_scan(**locals())
     prevalence = np.zeros((problem.n_domains, problem.n_classes))
     np.add.at(prevalence, (problem.domains, model.predict(problem.X)), 1)
     prevalence /= prevalence.sum(axis=1, keepdims=True)
@@ -155,12 +157,15 @@ def _scan_prior(
     seed: int,
     *,
     backbone: str = "simclr_resnet18",
-    epochs: int = 25,
-    head_epochs: int = 50,
-    self_label_epochs: int = 0,
+    epochs: int = PLAIN.epochs,
+    head_epochs: int = PLAIN.head_epochs,
+    self_label_epochs: int = PLAIN.self_label_epochs,
+    learning_rate: float = PLAIN.learning_rate,
+    entropy_weight: float = PLAIN.entropy_weight,
+    batch_size: int = PLAIN.batch_size,
 ) -> Answer:
     """SCAN that is told the domain, as our methods are."""
-    scan = trained_scan(problem, seed, backbone, epochs, head_epochs, self_label_epochs)
+    scan = trained_scan(**locals())
     model = scan.with_domain_prior(problem.X, problem.domains)
     classes = model.predict(problem.X_test, problem.domains_test)
     score = model.score(problem.X_test, problem.domains_test)
@@ -173,7 +178,7 @@ def _ddfa_si(
     seed: int,
     *,
     backbone: str = "simclr_resnet18",
-    scan_epochs: int = 25,
+    scan_epochs: int = PLAIN.epochs,
     epochs: int = 25,
     learning_rates: str = "1e-4,3e-4",
     batch_size: int = 512,
@@ -183,7 +188,7 @@ def _ddfa_si(
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts from SCAN."""
-    scan = trained_scan(problem, seed, backbone, scan_epochs)
+    scan = trained_scan(problem, seed, backbone, epochs=scan_epochs)
     network = ImageDiscriminator(
         scan.backbone_,
         epochs=epochs,
@@ -366,27 +371,27 @@ def trained_scan(
     problem: ImageProblem,
     seed: int,
     backbone: str = "simclr_resnet18",
-    epochs: int = 25,
-    head_epochs: int = 50,
-    self_label_epochs: int = 0,
+    **settings: Setting,
 ) -> SCAN:
-    """SCAN of a data set's training images, trained once and kept beside the data."""
+    """SCAN of a data set's training images, trained once and kept beside the data.
+
+    ``settings`` are those of :class:`~shoal.vision.scan.SCAN`; what differs from its
+    defaults is part of the file's name.
+    """
     scan = SCAN(
         problem.n_classes,
         backbone=find_weights(problem, backbone),
-        epochs=epochs,
-        head_epochs=head_epochs,
-        self_label_epochs=self_label_epochs,
         random_state=seed,
+        **settings,  # type: ignore[arg-type]
     )
-    name = (
-        f"{problem.dataset}_{Path(backbone).stem}_{epochs}_{head_epochs}_"
-        f"{self_label_epochs}_seed{seed}.safetensors"
-    )
+    usual = PLAIN.get_params()
+    special = [f"{k}={v}" for k, v in sorted(settings.items()) if v != usual[k]]
+    name = "_".join([problem.dataset, Path(backbone).stem, *special, f"seed{seed}"])
     folder = problem.folder / "scan" if problem.folder else None
-    if folder is not None and (folder / name).exists():
-        return read_scan(scan, folder / name)
+    path = None if folder is None else folder / f"{name}.safetensors"
+    if path is not None and path.exists():
+        return read_scan(scan, path)
     scan.fit(problem.pool)
-    if folder is not None:
-        write_scan(scan, folder / name)
+    if path is not None:
+        write_scan(scan, path)
     return scan

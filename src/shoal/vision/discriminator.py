@@ -27,7 +27,7 @@ from shoal.vision.encode import encode
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import weighted_mean
 from shoal.vision.nets import Backbone, resnet
-from shoal.vision.parts import part, view_part
+from shoal.vision.parts import network_part, view_part
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
@@ -337,10 +337,7 @@ class _Trained(NamedTuple):
 
 def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
     make_views = view_part(view)
-
-    @part
-    def classify(views: Tensor) -> Tensor:
-        return net(views)
+    classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]

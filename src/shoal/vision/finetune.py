@@ -17,6 +17,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from shoal.vision.augment import (
     Augmentation,
+    Flip,
     Identity,
     RandomResizedCrop,
     simclr_view,
@@ -33,7 +34,7 @@ from shoal.vision.losses import (
     self_label_loss,
 )
 from shoal.vision.mixture_net import MixtureNet
-from shoal.vision.parts import part, view_part
+from shoal.vision.parts import network_part, view_part
 from shoal.vision.schedules import cosine
 from shoal.vision.split import BestEpoch, SplitRows, draw_column, outputs
 
@@ -41,7 +42,7 @@ __all__ = ["FineTuned", "FineTuning", "Judged", "fine_tune"]
 
 Array = np.ndarray[Any, Any]
 
-VIEWS = ("crop", "shift", "none")
+VIEWS = ("crop", "shift", "flip", "none")
 SECOND_VIEWS = ("contrast", "strong", "same")
 LEAST_PART = 0.5  # of the image, in a crop
 
@@ -73,9 +74,10 @@ class FineTuning:
     told : bool
         Self-labels are learned as p_d(y|x), the second view being told the domain too:
         what the domain alone makes sure then teaches nothing. False: as q(y|x).
-    view : {"crop", "shift", "none"}
+    view : {"crop", "shift", "flip", "none"}
         The first view: a part of at least half the image, stretched and mirrored (what
-        contrastive features are used to); a shift by an eighth and mirrored; clean.
+        contrastive features are used to); a shift by an eighth and mirrored; mirrored
+        only, for things that fill the image in one way; clean.
     second_view : {"contrast", "strong", "same"}
         The view that learns self-labels: as in contrastive pretraining, stronger still
         (:class:`~shoal.vision.augment.Strong`), or another one like the first.
@@ -262,10 +264,7 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
     kinds = [first] + [second] * bool(settings.self_label)
     kinds += [second] * bool(settings.consistency)
     make_views = [view_part(kind) for kind in kinds]
-
-    @part
-    def classify(views: Tensor) -> Tensor:
-        return net(views)
+    classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> tuple[Tensor, dict[str, Tensor]]:
         numbers = rows.train[indices]
@@ -289,11 +288,11 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
 
 
 def _first_view(name: str, size: int) -> Augmentation:
+    if name == "crop":
+        return RandomResizedCrop((LEAST_PART, 1.0), flip=0.5)
     if name == "shift":
         return weak_view(size)
-    return (
-        RandomResizedCrop((LEAST_PART, 1.0), flip=0.5) if name == "crop" else Identity()
-    )
+    return Flip() if name == "flip" else Identity()
 
 
 def _sum_of_losses(

@@ -21,7 +21,7 @@ from shoal.vision.devices import pick_device
 from shoal.vision.loop import Step
 from shoal.vision.nets import Backbone
 from shoal.vision.parallel import gather_rows, process_group, world_size
-from shoal.vision.parts import part, view_part
+from shoal.vision.parts import network_part, part, view_part
 from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp, share_norms
 
 __all__ = ["Keys", "moco", "moco_pretext"]
@@ -174,9 +174,7 @@ def _step(
     def project(views: Tensor) -> Tensor:
         return head(net.features(views))
 
-    @part
-    def find_keys(views: Tensor) -> Tensor:
-        return keys(views)
+    find_keys = network_part(keys)
 
     def step(indices: Tensor, generator: torch.Generator) -> Tensor:
         pixels = images.bytes_batch(indices)

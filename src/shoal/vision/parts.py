@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._functorch import config as autograd_compiler
 
 from shoal.exceptions import CompileWarning
@@ -22,7 +22,7 @@ from shoal.vision.augment import Augmentation
 from shoal.vision.data import normalize, to_float
 from shoal.vision.parallel import world_size
 
-__all__ = ["CompileSetting", "compiling", "part", "view_part"]
+__all__ = ["CompileSetting", "compiling", "network_part", "part", "view_part"]
 
 #: True, a mode of torch.compile, or its arguments; False for none of it.
 CompileSetting = bool | str | Mapping[str, Any]
@@ -62,6 +62,15 @@ def view_part(view: Augmentation) -> Function:
         return normalize(view.apply(to_float(pixels), draws))
 
     return part(make_views)
+
+
+def network_part(net: nn.Module) -> Function:
+    """The part that is a network: from views to what it puts out."""
+
+    def run_network(views: Tensor) -> Tensor:
+        return net(views)
+
+    return part(run_network)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from shoal.vision.encode import encode
 from shoal.vision.knn import nearest
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import scan_loss, self_label_loss
-from shoal.vision.parts import part, view_part
+from shoal.vision.parts import network_part, view_part
 from shoal.vision.rows import check_image_rows, open_backbone
 from shoal.vision.scan_net import ScanNet
 from shoal.vision.schedules import cosine
@@ -251,10 +251,7 @@ class SCAN(ClusterMixin, BaseEstimator):
         place_module(net, images.device)
         view = strong_view(max(images.size))
         make_views = view_part(view)
-
-        @part
-        def classify(views: Tensor) -> Tensor:
-            return net(views)
+        classify = network_part(net)
 
         def step(indices: Tensor, generator: Generator) -> Tensor:
             other = draw_column(near[indices], generator)
@@ -393,10 +390,7 @@ def _self_label_step(
     threshold: float,
 ) -> Step:
     make_weak, make_strong = view_part(weak), view_part(strong)
-
-    @part
-    def classify(views: Tensor) -> Tensor:
-        return net(views)
+    classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
