@@ -1,9 +1,13 @@
+import re
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from shoal.datasets import images_known
 from shoal.datasets.images_known import (
+    IMAGENET50,
     load_cinic10,
     load_fieldguide,
     load_imagenet50,
@@ -36,35 +40,40 @@ def test_cinic10(tmp_path):
 
 @pytest.fixture
 def imagenet(tmp_path):
-    for number in range(51):
-        save(tmp_path / "train" / f"n{number:08d}" / "a.JPEG", size=16)
-        save(tmp_path / "train" / f"n{number:08d}" / "b.JPEG", size=16)
+    for name in ("n00000001", *IMAGENET50):
+        save(tmp_path / "train" / name / "a.JPEG", size=16)
+        save(tmp_path / "train" / name / "b.JPEG", size=16)
     return tmp_path
 
 
-def test_imagenet50_by_class_ids(imagenet, tmp_path):
-    ids = [f"n{number:08d}" for number in range(50)]
+def test_the_class_ids_of_imagenet50():
+    assert len(set(IMAGENET50)) == 50
+    assert list(IMAGENET50) == sorted(IMAGENET50)
+    assert all(re.fullmatch(r"n\d{8}", name) for name in IMAGENET50)
+
+
+def test_imagenet50_is_its_fifty_classes(imagenet):
+    bunch = load_imagenet50(imagenet, size=8)
+    assert bunch.X.shape == (100, 8, 8, 3)
+    assert bunch.label_names == list(IMAGENET50)
+    assert np.bincount(bunch.labels).tolist() == [2] * 50
+    shutil.rmtree(imagenet / "train" / IMAGENET50[7])
+    with pytest.raises(ValueError, match=f"lacks 1 of the 50.*'{IMAGENET50[7]}'"):
+        load_imagenet50(imagenet, size=8)
+    with pytest.raises(FileNotFoundError, match=r"imagenet is not at .*image-net\.org"):
+        load_imagenet50(imagenet, "val")
+
+
+def test_other_classes_of_imagenet(imagenet, tmp_path):
+    ids = ["n00000001", IMAGENET50[3]]
     listing = tmp_path / "ids.txt"
     listing.write_text("\n".join(f"{name} some words" for name in ids) + "\n")
     for class_ids in (ids, listing, str(listing)):
         bunch = load_imagenet50(imagenet, class_ids=class_ids, size=8)
-        assert bunch.X.shape == (100, 8, 8, 3)
         assert bunch.label_names == ids
-        assert np.bincount(bunch.labels).tolist() == [2] * 50
-    with pytest.raises(ValueError, match="has 51 class folders; give class_ids"):
-        load_imagenet50(imagenet)
-    with pytest.raises(ValueError, match="no folder 'n99', one of the class_ids"):
+        assert np.bincount(bunch.labels).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="lacks 1 of the 1 class folders, such as 'n9"):
         load_imagenet50(imagenet, class_ids=["n99"])
-
-
-def test_imagenet50_is_what_is_there_when_these_are_fifty(imagenet):
-    extra = imagenet / "train" / "n00000050"
-    for file in extra.iterdir():
-        file.unlink()
-    extra.rmdir()
-    assert len(load_imagenet50(imagenet, size=8).label_names) == 50
-    with pytest.raises(FileNotFoundError, match=r"imagenet is not at .*image-net\.org"):
-        load_imagenet50(imagenet, "val")
 
 
 @pytest.fixture

@@ -13,7 +13,13 @@ from shoal.datasets._io import DATA_DIR, read_table
 from shoal.datasets.images_folder import read_class_folders
 from shoal.io.images import read_pixels
 
-__all__ = ["load_cinic10", "load_fieldguide", "load_imagenet50", "load_waterbirds"]
+__all__ = [
+    "IMAGENET50",
+    "load_cinic10",
+    "load_fieldguide",
+    "load_imagenet50",
+    "load_waterbirds",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +29,19 @@ CINIC = Archive(
     688,
 )
 CINIC_SPLITS = ("train", "valid", "test")
+#: WordNet ids of the ImageNet-50 of Van Gansbeke W et al. (2020), SCAN: Learning to
+#: classify images without labels, which the paper uses too.
+IMAGENET50 = tuple(
+    """
+    n01601694 n01669191 n01755581 n01770393 n01855672 n02018207 n02058221 n02096177
+    n02097130 n02099267 n02100877 n02104365 n02106030 n02114855 n02125311 n02133161
+    n02484975 n02489166 n02747177 n02906734 n03124170 n03272010 n03337140 n03483316
+    n03498962 n03710721 n03717622 n03733281 n03759954 n03775071 n03814639 n03837869
+    n03838899 n03854065 n03954731 n03983396 n04026417 n04200800 n04209239 n04311004
+    n04380533 n04428191 n04443257 n04509417 n04525305 n04554684 n04606251 n07583066
+    n07711569 n07753592
+    """.split()
+)
 SPECIES_IMAGES, SPECIES_TEST = 1000, 200
 WATERBIRDS = (
     "https://nlp.stanford.edu/data/dro/waterbird_complete95_forest2water2.tar.gz"
@@ -90,7 +109,7 @@ def load_imagenet50(
     class_ids: Sequence[str] | str | os.PathLike[str] | None = None,
     size: int = 224,
 ) -> Bunch:
-    """Load 50 classes of ImageNet from the official folders.
+    """Load ImageNet-50, or other classes of ImageNet, from the official folders.
 
     Parameters
     ----------
@@ -101,9 +120,8 @@ def load_imagenet50(
     split : {"train", "val"}, default="train"
         Which part.
     class_ids : sequence of str, path or None, default=None
-        The class ids, or a text file with one at the start of each line. The paper
-        uses the 50 of the SCAN project, listed in its file ``imagenet_50.txt``. None:
-        the folders that are there, which must then be 50.
+        The class ids, or a text file with one at the start of each line. None: the 50
+        that the paper uses, ``shoal.datasets.images_known.IMAGENET50``.
     size : int, default=224
         Height and width.
 
@@ -119,15 +137,12 @@ def load_imagenet50(
         "classes as train/<class id>/*.JPEG and val/<class id>/*.JPEG there"
     )
     root = _find_folder(path, "imagenet", split, how) / split
-    there = _class_folders(root)
-    ids = there if class_ids is None else _read_ids(class_ids)
-    absent = sorted(set(ids) - set(there))
+    ids = IMAGENET50 if class_ids is None else _read_ids(class_ids)
+    absent = sorted(set(ids) - set(_class_folders(root)))
     if absent:
-        raise ValueError(f"{root} has no folder {absent[0]!r}, one of the class_ids")
-    if class_ids is None and len(ids) != 50:
         raise ValueError(
-            f"{root} has {len(ids)} class folders; give class_ids, such as SCAN's file "
-            "imagenet_50.txt, or place only the 50"
+            f"{root} lacks {len(absent)} of the {len(ids)} class folders, such as "
+            f"{absent[0]!r}; place them there, or name those to use in class_ids"
         )
     bunch = _by_class(root, sorted(ids), size)
     bunch.description = (
