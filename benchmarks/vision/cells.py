@@ -5,28 +5,32 @@
 
 ``DIR`` holds CIFAR in its official binary layout (``cifar-10-batches-bin``,
 ``cifar-100-binary``) and ``weights/simclr_resnet18_{cifar10,cifar100}.safetensors``;
-networks that SCAN trains are kept in ``DIR/scan``. ``STORE`` is a folder: one line of
+networks that several runs share are kept in ``DIR/scan`` and ``DIR/discriminators``.
+``STORE`` is a folder: one line of
 JSON per finished run in ``records.jsonl``, failures apart; what is there is not run
 again, and several processes may share it. Settings that a flag sets become part of a
 run's spec; ``--set name=value`` sets any other, ``--sweep name=value,value`` tries
-several from one frozen fit. ``--workers N`` runs N trials side by side, so that the GPU
+several. ``--workers N`` runs N trials side by side, so that the GPU
 works on one while another fits its frozen mixture on the CPU.
 Needs torch, numpy, scipy, scikit-learn and safetensors.
 """
 
 import argparse
+import json
 import os
 import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import torch
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 import shoal.benchmark.image_methods  # noqa: F401  (registers the methods)
 from shoal.benchmark.methods import find_method
 from shoal.benchmark.published import PAPER_ALPHAS, PAPER_DATASETS
-from shoal.benchmark.run import run_missing
+from shoal.benchmark.run import Tally, run_missing
 from shoal.benchmark.spec import Setting, Spec
 from shoal.benchmark.store import Store
 
@@ -82,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         for wave in args.waves
         for cell in args.cells
         for method in args.methods
-        for varied in (sweep(args.sweep) if method == "end-to-end" else [{}])
+        for varied in sweep(args.sweep)
     ]
     if args.list:
         print(*specs, sep="\n")
@@ -103,7 +107,27 @@ def main(arguments: list[str] | None = None) -> int:
         f"in {tally.seconds:.0f} s",
         flush=True,
     )
+    if args.tally:
+        keep_tally(args, tally)
     return 1 if tally.failed else 0
+
+
+def keep_tally(args: argparse.Namespace, tally: Tally) -> None:
+    """Add one line: how many runs of which methods took how long, side by side."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    line = {
+        "methods": args.methods,
+        "cells": args.cells,
+        "waves": args.waves,
+        "workers": args.workers,
+        "runs": len(tally.done),
+        "failed": len(tally.failed),
+        "seconds": round(tally.seconds, 1),
+        "device": gpu or "CPU",
+        "runs_per_hour": round(len(tally.done) * 3600 / tally.seconds, 1),
+    }
+    with args.tally.open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -119,6 +143,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     cli.add_argument("--workers", type=int, default=1, help="trials side by side")
     cli.add_argument("--retry-failed", action="store_true")
+    cli.add_argument(
+        "--tally", type=Path, help="JSON file that gets a line: runs, workers, seconds"
+    )
     cli.add_argument("--list", action="store_true", help="print the specs and stop")
     tuning = cli.add_argument_group("end to end (and the frozen start)")
     for name, kind in TUNING.items():
@@ -132,12 +159,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--rates", help="learning rates of discriminators, 1e-4,3e-4")
     cli.add_argument("--backbone", help="weights/<this>_<data set>.safetensors")
     cli.add_argument("--rows", type=int, help="training rows to draw from")
-    tuning.add_argument(
+    cli.add_argument(
         "--sweep",
         nargs="+",
         default=[],
         metavar="NAME=VALUE,VALUE",
-        help="every combination of these, from one frozen fit",
+        help="every combination of these",
     )
     cli.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="any other setting"
@@ -157,6 +184,9 @@ def make_spec(
     name, fixed = METHODS[method]
     given = flags(args, fine_tuned=method == "end-to-end") | fixed | varied
     known = find_method(name).settings
+    strange = set(varied) - set(known)
+    if strange:
+        raise SystemExit(f"--sweep: {name} has no {sorted(strange)}")
     chosen = {
         key: value
         for key, value in given.items()

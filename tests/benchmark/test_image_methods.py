@@ -1,5 +1,6 @@
 """Methods on pixels: every one answers a tiny problem, and labels change nothing."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from shoal.benchmark import image_methods  # noqa: E402
+from shoal.benchmark.image_kept import trained_scan  # noqa: E402
 from shoal.benchmark.image_problems import with_pool  # noqa: E402
 from shoal.benchmark.methods import find_method  # noqa: E402
 from shoal.benchmark.problems import Source  # noqa: E402
@@ -68,13 +69,15 @@ def test_every_method_answers(problem, name):
     assert 0 < metrics["accuracy"] <= 1
 
 
-@pytest.mark.parametrize("name", ["ours_end_to_end", "scan_prior"])
-def test_labels_do_not_reach_methods(problem, name):
-    """With shuffled truth and labels left in the rows' order, nothing changes."""
+@pytest.mark.parametrize("name", ["ours_end_to_end", "scan_prior", "ddfa_spi"])
+def test_labels_do_not_reach_methods(problem, name, tmp_path):
+    """With shuffled truth, and nothing kept of the first run, nothing changes."""
+    shutil.copytree(problem.folder / "weights", tmp_path / "weights")
     truth = problem.truth
     rng = np.random.default_rng(1)
     other = replace(
         problem,
+        folder=tmp_path,
         truth=replace(
             truth,
             labels=rng.permutation(truth.labels),
@@ -101,14 +104,32 @@ def test_oracle_learns_what_labels_say(problem):
 
 def test_scan_is_trained_once(problem):
     """The second call reads the file that the first wrote, and says the same."""
-    first = image_methods.trained_scan(problem, 7, epochs=0, head_epochs=1)
+    first = trained_scan(problem, 7, epochs=0, head_epochs=1)
     files = list((problem.folder / "scan").glob("*seed7*"))
     assert len(files) == 1
-    second = image_methods.trained_scan(problem, 7, epochs=0, head_epochs=1)
+    second = trained_scan(problem, 7, epochs=0, head_epochs=1)
     assert not hasattr(second, "history_")
     np.testing.assert_array_equal(
         first.predict_proba(problem.X_test), second.predict_proba(problem.X_test)
     )
+
+
+def test_discriminator_is_trained_once(problem):
+    """Other stages, and m, start from the q(d|x) that the first run kept."""
+    settings = {"epochs": 1, "batch_size": 64, "learning_rates": "3e-4"}
+    answer = find_method("ddfa_spi").answer
+    first = answer(problem, 3, **settings)
+    assert "kept" not in first.notes
+    files = set((problem.folder / "discriminators").iterdir())
+    again = answer(problem, 3, **settings)
+    assert again.notes == {**first.notes, "kept": True}
+    np.testing.assert_array_equal(first.classes, again.classes)
+    for other in ({"stages": "best"}, {"n_clusters": 5}):
+        found = answer(problem, 3, **settings, **other)
+        assert found.notes["held_out_loss"] == first.notes["held_out_loss"]
+    assert set((problem.folder / "discriminators").iterdir()) == files
+    answer(problem, 4, **settings)
+    assert len(set((problem.folder / "discriminators").iterdir()) - files) == 1
 
 
 def test_unknown_stages_and_absent_weights_are_named(problem):

@@ -1,30 +1,31 @@
 """Methods of the benchmark that fit on pixels; needs the extra ``[vision]``.
 
 Importing this module registers them. Weights are read from ``weights`` in the folder of
-the data; networks that SCAN has trained are kept in ``scan`` beside it.
+the data; see :mod:`shoal.benchmark.image_kept` for what is trained once.
 """
 
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.benchmark import paper
+from shoal.benchmark.image_kept import (
+    about_network,
+    kept_discriminator,
+    problem_digest,
+    trained_scan,
+)
 from shoal.benchmark.image_problems import ImageProblem, find_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
-from shoal.benchmark.spec import Setting
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
 from shoal.vision.finetune import FineTuning
 from shoal.vision.mixture import ImageMixture
 from shoal.vision.scan import SCAN
-from shoal.vision.scan_files import read_scan, write_scan
-
-__all__ = ["trained_scan"]
 
 Array = NDArray[Any]
 
@@ -106,7 +107,8 @@ def _frozen_mixture(
     n_starts: int,
 ) -> ImageMixture:
     """The frozen solution, kept for the next settings of fine-tuning."""
-    key = (_key(problem), seed, backbone, n_components, search, n_starts)
+    chosen = (seed, backbone, n_components, search, n_starts)
+    key = (problem.folder, problem_digest(problem), *chosen)
     if key not in _last_frozen:
         _last_frozen.clear()
         _last_frozen[key] = ImageMixture(
@@ -119,12 +121,6 @@ def _frozen_mixture(
             random_state=seed,
         ).fit(problem.X, problem.domains)
     return _last_frozen[key]
-
-
-def _key(problem: ImageProblem) -> tuple[str, bytes, bytes]:
-    """What tells a problem from others."""
-    truth = problem.truth.prevalence.tobytes()
-    return problem.dataset, problem.domains.tobytes(), truth
 
 
 # ---- the paper's -----------------------------------------------------------------
@@ -290,7 +286,7 @@ def _oracle(
     )
     model = SupervisedOracle(network).fit(problem.X, truth.labels)
     classes = model.predict(problem.X_test, problem.domains_test, truth.prevalence)
-    return Answer(classes, truth.prevalence, _about(model.network_))
+    return Answer(classes, truth.prevalence, about_network(model.network_))
 
 
 # ---- their parts -----------------------------------------------------------------
@@ -311,7 +307,7 @@ def _ddfa(
     """
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
-    fitted, q, q_test = _discriminate(problem, network, origin)
+    q, q_test, about = kept_discriminator(problem, network, origin)
     if stages == "published":
         model = paper.ddfa(
             problem.n_classes,
@@ -324,27 +320,7 @@ def _ddfa(
     model.fit(q, problem.domains)
     classes = model.predict(q_test, problem.domains_test)
     score = model.score(q_test, problem.domains_test)
-    return Answer(classes, model.prevalence_, {"score": score, **_about(fitted)})
-
-
-Discriminated = tuple[ImageDiscriminator, Array, Array]
-_last: dict[Any, Discriminated] = {}
-
-
-def _discriminate(
-    problem: ImageProblem, network: ImageDiscriminator, origin: str
-) -> Discriminated:
-    """q(d|x) of training and test rows; the last network is kept for other stages."""
-    key = (origin, _key(problem), str(network.get_params()))
-    if key not in _last:
-        _last.clear()
-        fitted = network.fit(problem.X, problem.domains)
-        _last[key] = (
-            fitted,
-            fitted.predict_proba(problem.X),
-            fitted.predict_proba(problem.X_test),
-        )
-    return _last[key]
+    return Answer(classes, model.prevalence_, {"score": score, **about})
 
 
 def _identity(domain_given_x: Array) -> Array:
@@ -352,46 +328,6 @@ def _identity(domain_given_x: Array) -> Array:
     return domain_given_x
 
 
-def _about(network: ImageDiscriminator) -> dict[str, Any]:
-    return {
-        "held_out_loss": network.held_out_loss_,
-        "learning_rate": network.learning_rate_,
-        "losses": {f"{rate:g}": loss for rate, loss in network.losses_.items()},
-        "best_epoch": network.best_epoch_,
-        "rows_per_second": network.history_[-1]["rows_per_second"],
-    }
-
-
 def read_rates(text: str) -> list[float]:
     """Learning rates to try, as a spec writes them."""
     return [float(rate) for rate in text.split(",")]
-
-
-def trained_scan(
-    problem: ImageProblem,
-    seed: int,
-    backbone: str = "simclr_resnet18",
-    **settings: Setting,
-) -> SCAN:
-    """SCAN of a data set's training images, trained once and kept beside the data.
-
-    ``settings`` are those of :class:`~shoal.vision.scan.SCAN`; what differs from its
-    defaults is part of the file's name.
-    """
-    scan = SCAN(
-        problem.n_classes,
-        backbone=find_weights(problem, backbone),
-        random_state=seed,
-        **settings,  # type: ignore[arg-type]
-    )
-    usual = PLAIN.get_params()
-    special = [f"{k}={v}" for k, v in sorted(settings.items()) if v != usual[k]]
-    name = "_".join([problem.dataset, Path(backbone).stem, *special, f"seed{seed}"])
-    folder = problem.folder / "scan" if problem.folder else None
-    path = None if folder is None else folder / f"{name}.safetensors"
-    if path is not None and path.exists():
-        return read_scan(scan, path)
-    scan.fit(problem.pool)
-    if path is not None:
-        write_scan(scan, path)
-    return scan

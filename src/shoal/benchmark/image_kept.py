@@ -1,0 +1,151 @@
+"""Networks that several runs share, kept beside the data once they are trained.
+
+SCAN is the same for every matrix of a data set, and what DDFA's discriminator says does
+not depend on the stages after it: ``scan`` and ``discriminators`` in the folder of the
+data hold them. A file is named by all that it depends on, and appears whole or not at
+all; two runs that train the same network at the same time write the same file.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.benchmark.image_problems import ImageProblem, find_weights
+from shoal.benchmark.spec import Setting
+from shoal.vision.discriminator import ImageDiscriminator
+from shoal.vision.scan import SCAN
+from shoal.vision.scan_files import read_scan, write_scan
+
+__all__ = [
+    "Discriminated",
+    "about_network",
+    "kept_discriminator",
+    "problem_digest",
+    "trained_scan",
+]
+
+Array = NDArray[Any]
+
+NAME_LENGTH = 32
+USUAL = SCAN().get_params()
+
+
+class Discriminated(NamedTuple):
+    """What a discriminator says of a problem."""
+
+    q: Array  # (n_rows, n_domains), of the training rows
+    q_test: Array  # (n_test_rows, n_domains)
+    about: dict[str, Any]  # label-free numbers of its training
+
+
+def trained_scan(
+    problem: ImageProblem,
+    seed: int,
+    backbone: str = "simclr_resnet18",
+    **settings: Setting,
+) -> SCAN:
+    """SCAN of a data set's training images, trained once.
+
+    ``settings`` are those of :class:`~shoal.vision.scan.SCAN`; what differs from its
+    defaults is part of the file's name.
+    """
+    scan = SCAN(
+        problem.n_classes,
+        backbone=find_weights(problem, backbone),
+        random_state=seed,
+        **settings,  # type: ignore[arg-type]
+    )
+    special = [f"{k}={v}" for k, v in sorted(settings.items()) if v != USUAL[k]]
+    name = "_".join([problem.dataset, Path(backbone).stem, *special, f"seed{seed}"])
+    path = _place(problem, "scan", f"{name}.safetensors")
+    if path is not None and path.exists():
+        return read_scan(scan, path)
+    scan.fit(problem.pool)
+    if path is not None:
+        write_scan(scan, path)
+    return scan
+
+
+def kept_discriminator(
+    problem: ImageProblem, network: ImageDiscriminator, origin: str
+) -> Discriminated:
+    """q(d|x) of training and test rows, for whatever stages come after.
+
+    Parameters
+    ----------
+    problem : ImageProblem
+    network : ImageDiscriminator
+        Not fitted.
+    origin : str
+        Says which weights it starts from.
+    """
+    settings = {
+        name: repr(value)
+        for name, value in sorted(network.get_params(deep=False).items())
+        if name != "backbone"  # maybe an object; origin says which
+    }
+    name = _digest(problem_digest(problem), origin, json.dumps(settings))
+    path = _place(problem, "discriminators", f"{name}.npz")
+    if path is not None and path.exists():
+        return _read(path)
+    network.fit(problem.X, problem.domains)
+    found = Discriminated(
+        network.predict_proba(problem.X),
+        network.predict_proba(problem.X_test),
+        about_network(network),
+    )
+    if path is not None:
+        _write(path, found)
+    return found
+
+
+def about_network(network: ImageDiscriminator) -> dict[str, Any]:
+    """How the training went: held-out losses, the rate and epoch that they chose."""
+    return {
+        "held_out_loss": network.held_out_loss_,
+        "learning_rate": network.learning_rate_,
+        "losses": {f"{rate:g}": loss for rate, loss in network.losses_.items()},
+        "best_epoch": network.best_epoch_,
+        "rows_per_second": network.history_[-1]["rows_per_second"],
+    }
+
+
+def problem_digest(problem: ImageProblem) -> str:
+    """What a fit may see of a problem: its rows in order, and their domains."""
+    return _digest(
+        problem.dataset,
+        np.ascontiguousarray(problem.X),
+        np.asarray(problem.domains),
+        np.ascontiguousarray(problem.X_test),
+    )
+
+
+def _place(problem: ImageProblem, kind: str, name: str) -> Path | None:
+    return None if problem.folder is None else problem.folder / kind / name
+
+
+def _digest(*parts: str | Array) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part.tobytes()
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()[:NAME_LENGTH]
+
+
+def _write(path: Path, found: Discriminated) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        np.savez(file, q=found.q, q_test=found.q_test, about=json.dumps(found.about))
+    temporary.replace(path)
+
+
+def _read(path: Path) -> Discriminated:
+    with np.load(path, allow_pickle=False) as file:
+        about = json.loads(str(file["about"]))
+        return Discriminated(file["q"], file["q_test"], {**about, "kept": True})
