@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io.atomic import whole_file
@@ -14,6 +15,7 @@ from shoal.io.extras import require
 from shoal.io.names import join
 from shoal.io.table import Table
 from shoal.novelty import familiarity
+from shoal.validation import encode_domains
 
 __all__ = ["assign", "fit_score_of", "write_assignments"]
 
@@ -46,25 +48,24 @@ def assign(
         ``margin`` (the lead of the most probable class over the next) and
         ``fit_score`` (share of training rows that are at least as unusual).
     """
-    names = np.array(model.class_names_, dtype=object)
-    known = set(model.domains_.tolist())
+    names = pd.Index(model.class_names_)
+    check_is_fitted(model)
+    mix = None if prevalence is None else model._check_prevalence(prevalence)
     fit_score = fit_score_of(model)
     for table in tables:
-        own = table.domains is not None and not pooled and prevalence is None
-        if own:
-            _check_known(table.domains, known)
-        proba = model.predict_proba(
-            table.X, table.domains if own else None, prevalence=prevalence
-        )
+        own = table.domains is not None and not pooled and mix is None
+        codes = _codes(table.domains, model) if own else None
+        rows = model._check_rows(table.X)  # once, for probabilities and scores
+        proba = model._posterior(rows, codes, mix)
         first_two = np.partition(proba, -2, axis=1)[:, -2:]
         columns: dict[str, Any] = {
             "row_id": _plain(table.ids),
             "domain": _plain(table.domains, len(proba)),
-            "class": names[proba.argmax(axis=1)],
+            "class": names.take(proba.argmax(axis=1)),
         }
         columns |= {f"p_{name}": proba[:, place] for place, name in enumerate(names)}
         columns["margin"] = first_two[:, 1] - first_two[:, 0]
-        columns["fit_score"] = fit_score(table.X)
+        columns["fit_score"] = fit_score(rows)
         yield pd.DataFrame(columns)
 
 
@@ -141,8 +142,11 @@ def _with_words(pyarrow: Any, schema: Any) -> Any:
     )
 
 
-def _check_known(domains: Any, known: set[Any]) -> None:
-    unseen = [value for value in pd.unique(domains).tolist() if value not in known]
+def _codes(domains: Any, model: Any) -> Array:
+    """Index of each row's domain among those of the model; E134 for any other."""
+    codes, present = pd.factorize(np.asarray(domains), use_na_sentinel=False)
+    known = set(model.domains_.tolist())
+    unseen = [value for value in present.tolist() if value not in known]
     if unseen:
         more = f" and {len(unseen) - 1} more" * (len(unseen) > 1)
         raise ModelFileError(
@@ -151,10 +155,12 @@ def _check_known(domains: Any, known: set[Any]) -> None:
             f"{join(sorted(map(str, known)))}",
             "`shoal adapt` first, or --pooled",
         )
+    found = encode_domains(present, model.domains_, n_samples=len(present))
+    return np.asarray(found)[codes]
 
 
 def fit_score_of(model: Any) -> Callable[[Any], Array]:
-    """A function from rows to how usual each is among those of fit."""
+    """A function from checked rows to how usual each is among those of fit."""
     origin = model
     while hasattr(origin, "groups"):  # merged classes look through to the original
         origin = origin.estimator
@@ -163,7 +169,7 @@ def fit_score_of(model: Any) -> Callable[[Any], Array]:
         quantiles = origin.novelty_.quantiles
     if quantiles is None:
         return lambda X: np.full(X.shape[0], np.nan)
-    return lambda X: familiarity(origin._novelty(origin._check_rows(X)), quantiles)
+    return lambda X: familiarity(origin._novelty(X), quantiles)
 
 
 def _plain(values: Any, n_rows: int = 0) -> Any:

@@ -133,7 +133,7 @@ class FeatureMap:
 
     def _clip(self, X: Array) -> Array:
         low, high = self.low_.astype(X.dtype), self.high_.astype(X.dtype)
-        if (X.min(axis=0) >= low).all() and (X.max(axis=0) <= high).all():
+        if (X >= low).all() and (X <= high).all():
             return X
         return np.clip(X, low, high)
 
