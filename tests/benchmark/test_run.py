@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shoal.benchmark import methods, problems
+from shoal.benchmark import meter, methods, problems
 from shoal.benchmark.grids import make_specs, select, tiny_specs
 from shoal.benchmark.methods import Answer, find_method
 from shoal.benchmark.problems import Source, Truth, load_problem, pair_labels, shifted
@@ -391,3 +391,14 @@ def command_line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
         return b""
+
+
+def test_machines_without_git_are_told_the_revision(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("SHOAL_REVISION", "abc123")
+    meter._revision.cache_clear()
+    assert meter.provenance()["revision"] == "abc123"
+    monkeypatch.delenv("SHOAL_REVISION")
+    meter._revision.cache_clear()
+    assert meter.provenance()["revision"] is None
+    meter._revision.cache_clear()

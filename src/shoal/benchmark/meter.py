@@ -79,7 +79,10 @@ def _installed(name: str) -> str | None:
 
 @cache
 def _revision() -> str | None:
-    """Commit of the checkout that shoal runs from, with ``+`` if files differ."""
+    """Commit of the checkout that shoal runs from, with ``+`` if files differ.
+
+    Machines without git are told by the variable ``SHOAL_REVISION``.
+    """
     command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
     try:
         found = subprocess.run(
@@ -91,7 +94,7 @@ def _revision() -> str | None:
             timeout=10,
         )
     except (OSError, subprocess.SubprocessError):
-        return None
+        return os.environ.get("SHOAL_REVISION")
     return found.stdout.strip() or None
 
 
