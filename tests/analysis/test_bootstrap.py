@@ -6,12 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.resample import (
-    Resample,
-    make_resampler,
-    mixture_refit,
-    proportions_refit,
-)
+from shoal.analysis.draws import Resample
+from shoal.analysis.mixture_refit import MixtureRefit
+from shoal.analysis.resample import make_resampler, proportions_refit
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.mixture.objective import MixtureProblem
@@ -101,11 +98,28 @@ def test_result_does_not_depend_on_the_number_of_threads(clouds):
     assert_array_equal(one.co_assignment, two.co_assignment)
 
 
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
+def test_resamples_that_may_end_elsewhere_look_for_their_own(clouds, seed):
+    """Domains hardly differ: the fit is one of many, and the intervals say so."""
+    bunch, model = clouds
+    assert not MixtureRefit(model, bunch.X, bunch.domains).doubtful
+    X, domains, _ = make_latent_shift(
+        300, kind="no_shift", n_classes=3, n_domains=4, n_features=4, random_state=seed
+    )
+    lost = DomainMixture(3, search=False, random_state=0).fit(X, domains)
+    refit = MixtureRefit(lost, X, domains)
+    assert refit.doubtful
+    wide = lost.bootstrap(X, domains, n_resamples=20, random_state=0)
+    refit.doubtful = False
+    near = [refit(np.random.default_rng(s)).prevalence for s in range(20)]
+    assert wide.draws.std(axis=0).mean() > 1.3 * np.std(near, axis=0).mean()
+
+
 def test_weights_are_a_copy_of_the_rows(clouds):
     """A resample by whole-number weights is the fit of the repeated rows."""
     bunch, model = clouds
     codes = bunch.domains
-    found = mixture_refit(model, bunch.X, codes)(np.random.default_rng(4))
+    found = MixtureRefit(model, bunch.X, codes)(np.random.default_rng(4))
     # the same draws, spelled out
     generator = np.random.default_rng(4)
     rows = []

@@ -10,19 +10,13 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.analysis.draws import Refit, Resample, count_units
 from shoal.analysis.proportions import (
     prevalence_interval,
     shrunken,
     stretched_quantile,
 )
-from shoal.analysis.resample import (
-    Refit,
-    Resample,
-    count_units,
-    counts_words,
-    make_resampler,
-    original,
-)
+from shoal.analysis.resample import counts_words, make_resampler, original
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.validation import check_sample_weight, encode_domains, is_whole
 
@@ -156,11 +150,12 @@ def bootstrap(
     the classes themselves look different.
 
     A :class:`~shoal.DomainMixture` refits weights and prevalences from the fitted
-    ones. :class:`~shoal.DDFA` and :class:`~shoal.DiscreteMixture` factorize the
+    ones, and from anchors of its own as well where a resample may end elsewhere.
+    :class:`~shoal.DDFA` and :class:`~shoal.DiscreteMixture` factorize the
     resampled table of clusters (words) by domains again, from the start: that is cheap
     and, measured, covers better than EM from the fitted factors. An estimator may bring
     its own way: ``_warm_refit(X, codes)`` returns a function from a random generator to
-    a :class:`~shoal.analysis.resample.Resample`, its classes matched. Any other
+    a :class:`~shoal.analysis.draws.Resample`, its classes matched. Any other
     estimator keeps its q(y|x).
 
     References

@@ -5,30 +5,22 @@ kept. A resample is a set of whole-number row weights, or a table of counts draw
 the observed one, which is the same thing.
 """
 
-import copy
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.analysis.matching import match_by_rows
+from shoal.analysis.draws import Refit, Resample, count_units, draw_rows
+from shoal.analysis.mixture_refit import MixtureRefit
 from shoal.analysis.proportions import mixture_proportions
-from shoal.canonical import copies_of, match_keys, row_keys
-from shoal.mixture.objective import MixtureProblem
-from shoal.mixture.optimizer import optimize
-from shoal.probability import domain_given_class, match_rows, normalize_rows
+from shoal.canonical import match_keys, row_keys
+from shoal.probability import match_rows, normalize_rows
 from shoal.stages.factorize import factorize
-from shoal.validation import row_weights
 from shoal.words import single_word_bags, sum_by_domain
 
 __all__ = [
-    "Refit",
-    "Resample",
     "Resampler",
-    "count_units",
     "counts_words",
     "make_resampler",
-    "mixture_refit",
     "original",
     "proportions_refit",
     "table_resampler",
@@ -36,19 +28,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-MIXTURE_ITERATIONS = 60
 TINY = 1e-300
 TRACE = 1e-6
-
-
-class Resample(NamedTuple):
-    """One refit, its classes matched to those of the fit."""
-
-    prevalence: Array  # (n_domains, n_classes)
-    classes: Array  # (n_samples,), of the rows that were passed in
-
-
-Refit = Callable[[np.random.Generator], Resample]
 
 
 class Resampler(NamedTuple):
@@ -83,55 +64,8 @@ def make_resampler(
     if hasattr(estimator, "_warm_refit"):
         return Resampler(classes, estimator._warm_refit(X, codes))
     if hasattr(estimator, "features_") and hasattr(estimator, "weights_"):
-        return Resampler(classes, mixture_refit(estimator, X, codes, weight))
+        return Resampler(classes, MixtureRefit(estimator, X, codes, weight))
     return Resampler(classes, proportions_refit(estimator, X, codes, weight))
-
-
-def mixture_refit(
-    estimator: Any, X: Any, codes: Array, weight: Array | None = None
-) -> Refit:
-    """Weights and prevalences of a DomainMixture, a few iterations from the fit."""
-    order = np.argsort(codes, kind="stable")
-    columns = X if estimator.varying_.all() else X[:, estimator.varying_]
-    design = estimator.features_.transform(columns[order])
-    sorted_codes = codes[order]
-    sorted_weight = None if weight is None else weight[order]
-    domain_weight = estimator.domain_weight_
-    share = row_weights(sorted_codes, domain_weight)
-    whole = MixtureProblem(design, sorted_codes, share, len(domain_weight))
-
-    def classify(class_given_x: Array, corners: Array) -> Array:
-        return np.asarray((class_given_x * corners.T[sorted_codes]).argmax(axis=1))
-
-    fitted = classify(
-        whole.class_given_x(estimator.weights_), estimator.domain_given_class_
-    )
-
-    def refit(generator: np.random.Generator) -> Resample:
-        problem = copy.copy(whole)  # the same rows, other weights
-        drawn = _draw_rows(sorted_codes, generator, sorted_weight)
-        drawn = row_weights(sorted_codes, domain_weight, drawn)
-        problem.row_weight = drawn.astype(design.dtype)
-        fit = optimize(
-            problem,
-            estimator.weights_,
-            estimator.domain_given_class_,
-            estimator.penalties_,
-            max_iter=MIXTURE_ITERATIONS,
-            tol=1e-7,
-        )
-        class_given_x = whole.class_given_x(fit.weights)
-        joint = class_given_x * fit.domain_given_class.T[sorted_codes]
-        joint *= (problem.row_weight / np.maximum(joint.sum(axis=1), TINY))[:, None]
-        prevalence = normalize_rows(_sum_by_code(joint, sorted_codes))
-        # as after a fit: rows are classified with the q(d|y) of the prevalences
-        found = classify(class_given_x, domain_given_class(prevalence, domain_weight))
-        renamed = match_by_rows(fitted, found, estimator.n_classes_)
-        classes = np.empty(len(codes), dtype=np.intp)
-        classes[order] = renamed[found]
-        return Resample(prevalence[:, np.argsort(renamed)], classes)
-
-    return refit
 
 
 def _merged_resampler(
@@ -204,7 +138,7 @@ def proportions_refit(
     rows_of = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
 
     def refit(generator: np.random.Generator) -> Resample:
-        count = _draw_rows(codes, generator, weight)
+        count = draw_rows(codes, generator, weight)
         prevalence = np.array(
             [mixture_proportions(ratio[r], count[r], tol=1e-5) for r in rows_of]
         )
@@ -248,46 +182,3 @@ def _factorizer_options(estimator: Any) -> dict[str, Any]:
     if isinstance(given, str) or given.method != estimator.factorization_.method:
         return {}
     return dict(given.options or {})
-
-
-def count_units(codes: Array, weight: Array | None, n_domains: int) -> Array:
-    """Number of rows behind each domain, as whole numbers.
-
-    A whole weight is that many rows; of other weights, rows count as many as equal
-    weights would need to be as precise (Kish's effective sample size).
-    """
-    if weight is None:
-        return np.bincount(codes, minlength=n_domains)
-    copies = copies_of(weight)
-    if copies is not None:
-        return np.bincount(codes, copies, minlength=n_domains).astype(np.int64)
-    total = np.bincount(codes, weight, minlength=n_domains)
-    square = np.bincount(codes, weight**2, minlength=n_domains)
-    return np.maximum(total**2 / square, 1).astype(np.int64)
-
-
-def _draw_rows(
-    codes: Array, generator: np.random.Generator, weight: Array | None = None
-) -> Array:
-    """Weight of each row when every domain draws as many rows as it has.
-
-    A row of whole weight is that many rows to draw from. Otherwise rows of positive
-    weight are drawn, and a row counts its weight as often as it is drawn.
-    """
-    weight = np.ones(len(codes)) if weight is None else weight
-    copies = copies_of(weight)
-    units = (weight > 0).astype(np.intp) if copies is None else copies
-    count = np.empty(len(codes), dtype=np.int64)
-    for code in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == code)
-        last = np.cumsum(units[rows])
-        drawn = generator.integers(last[-1], size=last[-1])
-        drawn = np.searchsorted(last, drawn, side="right")
-        count[rows] = np.bincount(drawn, minlength=len(rows))
-    return count if copies is not None else count * weight
-
-
-def _sum_by_code(values: Array, codes: Array) -> Array:
-    """Sums of rows within sorted codes."""
-    starts = np.searchsorted(codes, np.arange(int(codes[-1]) + 1))
-    return np.asarray(np.add.reduceat(values, starts, axis=0))

@@ -27,8 +27,10 @@ from shoal.stages.factorize.em import em_step
 
 __all__ = [
     "Start",
+    "anchor_guesses",
     "best_starts",
     "climb",
+    "cluster_counts",
     "cluster_rows",
     "find_starts",
     "joint_table",

@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis.resample import Refit, mixture_refit
+from shoal.analysis.draws import Refit
+from shoal.analysis.mixture_refit import MixtureRefit
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.mixture import DomainMixture
@@ -360,7 +361,7 @@ class ImageMixture(LatentShiftEstimator):
         return self.head_._novelty(X)
 
     def _warm_refit(self, X: Array, codes: Array) -> Refit:
-        return mixture_refit(self.head_, X, codes)
+        return MixtureRefit(self.head_, X, codes)
 
     def diagnose(
         self,
