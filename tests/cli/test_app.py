@@ -16,7 +16,7 @@ from shoal.cli.app import EXAMPLES, app
 from shoal.cli.messages import CATALOGUE, EXIT_CODES, CommandError
 from shoal.cli.output import running
 from shoal.cli.tables import prevalence_table
-from shoal.exceptions import CollapseWarning, InputError
+from shoal.exceptions import CollapseWarning, CompileWarning, InputError
 
 
 def modules_after(code: str) -> set[str]:
@@ -207,6 +207,15 @@ def test_warnings_of_estimators_are_coded_and_said_once(capsys):
     assert [one["code"] for one in json.loads(captured.out)["messages"]] == ["W161"]
     assert captured.err.count("class 2 is empty") == 1
     assert "numpy" not in captured.err
+
+
+def test_what_could_not_be_compiled_is_no_remark_about_the_fit(capsys):
+    text = "compile=True failed for step (ValueError: no); pass compile=False"
+    with running("toy"):
+        warnings.warn(text, CompileWarning, stacklevel=1)
+    error = capsys.readouterr().err
+    assert "warning[W165] compile=True failed for step (ValueError: no)\n" in error
+    assert "hint: nothing: the results are the same" in error
 
 
 # ---- version and explain ---------------------------------------------------------

@@ -292,9 +292,23 @@ READING = {
         both(text("a.csv", "size,mass\n1,2\n3,4\n"), text("b.csv", "size\n1\n2\n")),
         "fit a.csv b.csv", "E147", 3, "mass",
     ),
+    "a group that cuts through a domain": Case(
+        table(lambda t: t.assign(ill=["yes", "no"] * 30)),
+        f"check x.csv {DOMAIN} --group ill", "E148", 3, '"ill"', "whole domains",
+    ),
+    "a group with gaps": Case(
+        table(lambda t: t.assign(ill=t["site"].map({"a": "yes", "b": "no"}))),
+        f"check x.csv {DOMAIN} --group ill", "E148", 3, '"c"', "--group",
+    ),
+    "a group that is not there": Case(
+        GOOD, f"check x.csv {DOMAIN} --group il", "E107", 3, '"il"'
+    ),
 }  # fmt: skip
 
 ASKING = {
+    "no time to choose": Case(
+        GOOD, f"choose x.csv {DOMAIN} --time-limit 0", "E002", 2, "--time-limit"
+    ),
     "more classes than domains": Case(
         GOOD, f"fit x.csv {DOMAIN} --k 7", "E112", 4, "7 classes", "--k 3"
     ),

@@ -272,3 +272,19 @@ def test_threads_do_not_change_the_result(cli, fitted: Path, tmp_path: Path):
     assert cli(*FIT, *more, "--out", "again").code == 0
     again = tmp_path / "again" / "prevalence.csv"
     assert again.read_bytes() == (fitted / "prevalence.csv").read_bytes()
+
+
+def test_groups_of_domains_are_compared_in_the_report(cli, tmp_path: Path):
+    penguins = load_penguins(as_frame=True)
+    west = np.where(penguins.domains == "Torgersen", "west", "east")
+    frame = penguins.X.assign(island=penguins.domains, side=west)
+    frame.to_csv(tmp_path / "penguins.csv", index=False)
+    ended = cli(*FIT, "--group", "side", "--out", "run", "--quiet")
+    assert ended.code == 0, ended.stderr
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    model = package.load(tmp_path / "run")
+    assert "side" not in summary["shown_columns"]
+    east, west = summary["groups"]
+    assert (east["group"], east["domains"], west["domains"]) == ("east", [0, 1], [2])
+    assert_allclose(east["mean"], model.prevalence_[:2].mean(axis=0))
+    assert "Each dot is a domain" in (tmp_path / "run" / "report.html").read_text()

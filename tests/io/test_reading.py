@@ -533,3 +533,17 @@ def test_filling_gaps_leaves_the_table_alone(frame: pd.DataFrame) -> None:
     before = gaps.copy()
     read(gaps, domain="site", impute="median")
     pd.testing.assert_frame_equal(gaps, before)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_group_puts_domains_together_and_is_no_feature(numbers):
+    site = np.resize([1, 2, 3] if numbers else ["a", "b", "c"], 90)
+    ill = np.where(site == site[1], "yes", "no")
+    size = np.random.default_rng(0).normal(size=90)
+    frame = pd.DataFrame({"site": site, "ill": ill, "size": size})
+    table = shoal.io.read(frame, domain="site", group="ill")
+    known = dict(zip(site.tolist(), ill.tolist(), strict=True))
+    assert table.groups == known
+    assert table.feature_names == ["size"]
+    assert {one.name: one.role for one in table.columns}["ill"] == "group"
+    assert shoal.io.read(frame, domain="site").groups is None

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from shoal.analysis.matching import match_by_rows
 from shoal.analysis.refits import refit_evidence
+from shoal.analysis.timing import Order
 from shoal.mixture.curve import Curve, Point, baseline, make_curve, quiet_rank
 from shoal.mixture.n_classes import Evidence, check_candidates, decide
 from shoal.mixture.optimizer import Fit
@@ -116,6 +117,7 @@ def choose_n_classes(
     estimator: Any = None,
     n_folds: int | None = None,
     n_resamples: int = 5,
+    time_limit: float | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> NClassesChoice:
@@ -140,6 +142,9 @@ def choose_n_classes(
         fewer than 2,000 rows.
     n_resamples : int, default=5
         Resamples behind the stability; 0 leaves it out.
+    time_limit : float, default=None
+        Seconds after which no further number of classes, nor resample, is begun.
+        Numbers near the rank come first: those left out are the least likely.
     n_jobs : int, default=None
         Threads; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -172,12 +177,15 @@ def choose_n_classes(
     if n_folds is not None:
         _check_count("n_folds", n_folds, 2)
     _check_count("n_resamples", n_resamples, 0)
+    order = Order(time_limit)
     rng = np.random.default_rng(
         check_random_state(random_state).randint(np.iinfo(np.int32).max)
     )
     model = DomainMixture() if estimator is None else clone(estimator)
     collect = _mixture_evidence if isinstance(model, DomainMixture) else refit_evidence
-    evidence = collect(model, X, domains, n_classes, rng, n_folds, n_resamples, n_jobs)
+    evidence = collect(
+        model, X, domains, n_classes, rng, n_folds, n_resamples, n_jobs, order
+    )
     return _conclude(evidence)
 
 
@@ -193,6 +201,7 @@ def _mixture_evidence(
     n_folds: int | None,
     n_resamples: int,
     n_jobs: int | None,
+    order: Order,
 ) -> Evidence:
     X, codes, names = check_X_domains(model, X, domains, accept_sparse=True)
     rows, options = model._training_rows(X, codes, names, None), model._options()
@@ -208,22 +217,26 @@ def _mixture_evidence(
         n_jobs=n_jobs,
     )
     points: dict[int, Point] = {}
-    curve.extend(points, candidates)
+    for some in order.groups(candidates, rank.n_classes):
+        curve.extend(points, some)
     seeds = rng.integers(2**31 - 1, size=n_resamples)
+    tried = sorted(points)
     return Evidence(
-        {count: points[count].held_out for count in candidates},
-        {count: _stability(curve, points[count].fit, seeds) for count in candidates},
+        {count: points[count].held_out for count in tried},
+        {count: _stability(curve, points[count].fit, seeds, order) for count in tried},
         rank,
         baseline(curve.problem),
         rows.n_domains,
     )
 
 
-def _stability(curve: Curve, fit: Fit, seeds: Array) -> float:
+def _stability(curve: Curve, fit: Fit, seeds: Array, order: Order) -> float:
     """Mean share of rows that keep their class when rows are drawn again."""
     classes, n_classes = curve.classes(fit), len(fit.weights)
 
     def agreement(seed: int) -> float:
+        if order.late():
+            return float("nan")
         other = curve.refit(n_classes, np.random.default_rng(seed))
         found = curve.classes(other)
         same = match_by_rows(classes, found, n_classes)[found] == classes
@@ -232,7 +245,8 @@ def _stability(curve: Curve, fit: Fit, seeds: Array) -> float:
     found = Parallel(n_jobs=curve.n_jobs, prefer="threads")(
         delayed(agreement)(int(seed)) for seed in seeds
     )
-    return float(np.mean(found)) if found else float("nan")
+    known = [share for share in found if share == share]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _conclude(evidence: Evidence) -> NClassesChoice:

@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from shoal.analysis.matching import match_by_rows
+from shoal.analysis.timing import Order
 from shoal.exceptions import ShoalWarning
 from shoal.mixture.curve import default_folds, rank_clusters, smooth
 from shoal.mixture.held_out import HeldOut
@@ -43,6 +44,7 @@ def refit_evidence(
     n_folds: int | None,
     n_resamples: int,
     n_jobs: int | None,
+    order: Order,
 ) -> Evidence:
     """Scores, stability and rank for an estimator without a faster way.
 
@@ -58,18 +60,20 @@ def refit_evidence(
         candidates = check_candidates(n_classes, rank.n_classes, len(names))
         folds = fold_of_rows(codes, n_folds or default_folds(len(codes)), rng)
         seeds = rng.integers(2**31 - 1, size=n_resamples)
-        found = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_evaluate)(
-                _with_classes(model, count), X, codes, names, folds, seeds
+        found: dict[int, tuple[Array, float]] = {}
+        for some in order.groups(candidates, rank.n_classes):
+            tried = Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(_evaluate)(
+                    _with_classes(model, count), X, codes, names, folds, seeds, order
+                )
+                for count in some
             )
-            for count in candidates
-        )
+            found |= zip(some, tried, strict=True)
     share = resolve_domain_weight(model.domain_weight, names, np.bincount(codes))
     weight = row_weights(codes, share)
-    each = [smooth(HeldOut(score, weight), len(names)) for score, _ in found]
     return Evidence(
-        dict(zip(candidates, each, strict=True)),
-        {count: kept for count, (_, kept) in zip(candidates, found, strict=True)},
+        {k: smooth(HeldOut(found[k][0], weight), len(names)) for k in sorted(found)},
+        {k: found[k][1] for k in sorted(found)},
         rank,
         HeldOut(np.log(share)[codes], weight),
         len(names),
@@ -97,7 +101,13 @@ def _read(
 
 
 def _evaluate(
-    model: Any, X: Any, codes: Array, names: Array, folds: Array, seeds: Array
+    model: Any,
+    X: Any,
+    codes: Array,
+    names: Array,
+    folds: Array,
+    seeds: Array,
+    order: Order,
 ) -> tuple[Array, float]:
     """Out-of-fold log q(d|x) of every row, and the stability of the classes."""
     score = np.full(len(codes), np.log(TINY))
@@ -115,14 +125,14 @@ def _evaluate(
         own = column[codes[test]]
         seen = np.flatnonzero(own >= 0)
         score[test[seen]] = np.log(np.maximum(domain_given_x[seen, own[seen]], TINY))
-    kept = float("nan")
-    if len(seeds):
+    kept: list[float] = []
+    if len(seeds) and not order.late():
         domains = names[codes]
         whole = clone(model).fit(X, domains=domains)
-        kept = float(
-            np.mean([_agreement(whole, X, codes, domains, seed) for seed in seeds])
-        )
-    return score, kept
+        for seed in seeds:
+            if not (kept and order.late()):
+                kept.append(_agreement(whole, X, codes, domains, seed))
+    return score, float(np.mean(kept)) if kept else float("nan")
 
 
 def _agreement(whole: Any, X: Any, codes: Array, domains: Array, seed: int) -> float:

@@ -1,5 +1,7 @@
 """``shoal choose``: how many classes, as a curve and a choice."""
 
+import time
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +27,15 @@ Range = Annotated[
 Repeats = Annotated[
     int, working("--repeats", min=0, help="Resamples behind the stability.")
 ]
+TimeLimit = Annotated[
+    float | None,
+    working(
+        "--time-limit",
+        min=1,
+        metavar="SECONDS",
+        help="Begin nothing new after so long; the likeliest numbers come first.",
+    ),
+]
 
 
 @with_groups
@@ -35,6 +46,7 @@ def choose(
     speech: Speech,
     k: Range = None,
     repeats: Repeats = 5,
+    time_limit: TimeLimit = None,
     out: Out = None,
     force: Force = False,
 ) -> None:
@@ -55,12 +67,20 @@ def choose(
             table = read(output, data, source, work.seed)
             refuse_images(table)
             stages.begin("choose")
-            options = {"n_classes": candidates, "n_resamples": repeats}
-            choice = choose_k(table, work, **options)
+            begun = time.monotonic()
+            choice = choose_k(
+                table,
+                work,
+                n_classes=candidates,
+                n_resamples=repeats,
+                time_limit=time_limit,
+            )
         if not choice.signal:
             gain = choice.held_out.max() - choice.baseline
             raise nothing_to_find(f"gain {gain:.3f} nats, within chance")
+        gone = time.monotonic() - begun
         output.data = describe(choice)
+        output.data["time_was_up"] = time_limit is not None and gone > time_limit
         if out is not None:
             output.files = write(out, choice, output.data)
         show(output)
@@ -105,7 +125,7 @@ def show(output: Output) -> None:
             [
                 str(record["n_classes"]),
                 f"{behind:.4f} ± {record['difference_error']:.4f}",
-                percent(record["stability"]),
+                "-" if isnan(record["stability"]) else percent(record["stability"]),
                 f"{record['singular_value']:.3f}",
                 mark,
             ]
@@ -113,6 +133,8 @@ def show(output: Output) -> None:
     heads = ["classes", "unexplained (nats behind the best)", "rows that keep their "
              "class", "smallest singular value", ""]  # fmt: skip
     output.show(plain_table("Numbers of classes", heads, rows), found["sentence"] + ".")
+    if found["time_was_up"]:
+        output.show("The time was up: what is not shown was not tried.")
     output.show_files()
 
 

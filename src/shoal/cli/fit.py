@@ -104,6 +104,7 @@ def summary_of(
         diagnosis=fitted.diagnosis,
         choice=fitted.choice,
         refits=fitted.refits,
+        groups=table.groups,
         kind=table.kind,
         columns=table.columns,
         source=table.source,

@@ -18,7 +18,7 @@ import typer
 from shoal.cli.messages import CATALOGUE, Message
 from shoal.cli.plain import plain
 from shoal.cli.progress import Stage, Stages, stages_on
-from shoal.exceptions import CodedError, ShoalWarning
+from shoal.exceptions import CodedError, CompileWarning, ShoalWarning
 
 __all__ = ["COMMAND_LINE", "SCHEMA", "STRICT_EXIT", "Output", "document", "running"]
 
@@ -168,7 +168,10 @@ def _coded_warnings(output: Output) -> Iterator[None]:
     """Warnings of estimators as coded messages; those of libraries with --debug."""
 
     def say(message: Any, category: type[Warning], *place: Any) -> None:
-        if issubclass(category, ShoalWarning):
+        if issubclass(category, CompileWarning):
+            text = str(message).partition("; ")[0]
+            output.warn("W165", text, "nothing: the results are the same, only later")
+        elif issubclass(category, ShoalWarning):
             output.warn("W161", str(message), "see `shoal diagnose` for all checks")
         elif output.debug:
             print(f"{category.__name__}: {message}", file=sys.stderr)

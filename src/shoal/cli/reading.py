@@ -85,6 +85,10 @@ class Source(Rows):
         Text,
         reading("--label", metavar="COL", help="True classes: held aside, to score."),
     ] = None
+    group: Annotated[
+        Text,
+        reading("--group", metavar="COL", help="Group of each domain: ill, well."),
+    ] = None
     features: Annotated[
         Names, reading("--features", metavar="COL,COL", help="Only these columns.")
     ] = None

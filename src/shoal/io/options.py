@@ -22,6 +22,7 @@ class Options:
     domain_file: Any = None
     id: str | None = None
     label: str | None = None
+    group: str | None = None
     features: Sequence[str] | None = None
     drop: Sequence[str] = ()
     text: str | None = None
@@ -66,7 +67,7 @@ class Options:
     @property
     def text_columns(self) -> set[str]:
         """Columns whose cells are names or words, whatever they look like."""
-        named = (self.domain, self.id, self.label, self.text)
+        named = (self.domain, self.id, self.label, self.group, self.text)
         return {name for name in named if isinstance(name, str)}
 
     def refuse_unfit(self, table: bool, annotated: bool = False) -> None:

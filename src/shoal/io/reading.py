@@ -36,6 +36,7 @@ def read(
     domain_file: Any = None,
     id: str | None = None,
     label: str | None = None,
+    group: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     text: str | None = None,
@@ -71,6 +72,8 @@ def read(
         Domains in a file of their own, one a line or npy, for npy, npz and mtx.
     id, label : str, default=None
         Columns that name the rows, and that hold true classes (only for scoring).
+    group : str, default=None
+        Column with the group of each domain, such as healthy or ill; not a feature.
     features : list of str, default=None
         Use these columns and no others, also if a rule would set them aside.
     drop : list of str, default=()
@@ -193,13 +196,14 @@ class _Reading:
             source=self.content.source,
             messages=self.messages,
             frame=shown,
+            groups=self._groups(domains),
         )
 
     # ---- the steps ----------------------------------------------------------------
 
     def _check_names(self) -> None:
         known = [str(name) for name in self.frame.columns]
-        for option in ("domain", "id", "label", "text"):
+        for option in ("domain", "id", "label", "group", "text"):
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
@@ -233,7 +237,8 @@ class _Reading:
 
     def _columns(self) -> tuple[list[Column], list[Feature]]:
         options = self.options
-        given = {options.domain: "domain", options.id: "id", options.label: "label"}
+        names = ("group", "label", "id", "domain")  # the last word is the domain's
+        given = {getattr(options, role): role for role in names}
         roles = {name: role for name, role in given.items() if name is not None}
         known = [str(name) for name in self.frame.columns]
         if self.matrix is None and options.text is None:
@@ -248,6 +253,26 @@ class _Reading:
             for name in known
         ]
         return columns, []
+
+    def _groups(self, domains: Array | None) -> dict[Any, str] | None:
+        """The group of each domain; E148 where its rows do not agree."""
+        name = self.options.group
+        if name is None or domains is None:
+            return None
+        cells = words(self.frame[name], self.options.missing)
+        pairs = pd.DataFrame({"domain": domains, "group": cells}).drop_duplicates()
+        twice = pairs["domain"].duplicated(keep=False)
+        lacking = pairs["group"].isna()
+        if not (twice | lacking).any():
+            return dict(zip(pairs["domain"].tolist(), pairs["group"], strict=True))
+        first = pairs[twice | lacking].iloc[0]["domain"]
+        found = pairs[pairs["domain"] == first]["group"].dropna().tolist()
+        what = f"more than one group ({join(found, 2)})" if len(found) > 1 else "gaps"
+        raise InputError(
+            "E148",
+            f'"{name}" has {what} in the domain "{first}"',
+            "a group holds whole domains: choose another column for --group",
+        )
 
     def _schema(self, features: list[Feature], rule: DomainRule | None) -> Schema:
         options = self.options

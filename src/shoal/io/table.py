@@ -31,7 +31,7 @@ class Column:
     Attributes
     ----------
     name : str
-    role : {"feature", "domain", "id", "label", "set aside"}
+    role : {"feature", "domain", "id", "label", "group", "set aside"}
     reason : str
         Why, in words for people: ``"number"``, ``"4 levels, one-hot"``,
         ``"the same in every row"``.
@@ -64,6 +64,8 @@ class Table:
     messages : list of Message
     frame : pandas.DataFrame or None
         The chosen columns as people know them, before any encoding.
+    groups : dict or None
+        The group of each domain, where a column of groups was named.
     """
 
     X: Any
@@ -77,6 +79,7 @@ class Table:
     source: dict[str, Any]
     messages: list[Message] = field(default_factory=list)
     frame: Any = None
+    groups: dict[Any, str] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -146,6 +146,13 @@ COLUMNS = {
         "Some texts hold none of the words that the model counts. They say nothing "
         "about the class, which is then that of their domain: check the column.",
     ),
+    "E148": Explanation(
+        "a group that cuts through a domain",
+        "--group names a column that puts whole domains together: patients by disease, "
+        "plots by treatment. Here the rows of one domain are in several groups, or in "
+        "none. Choose another column, or a finer domain.",
+        exit_code=3,
+    ),
     "E147": Explanation(
         "files with different columns",
         "Several files were given, one domain each, and one lacks a column that "

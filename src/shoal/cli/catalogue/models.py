@@ -96,6 +96,12 @@ MODELS = {
         "without such a counterpart keeps its id: look at its card and name it with "
         "`shoal name`.",
     ),
+    "W165": Explanation(
+        "a part of the training is not compiled",
+        "Steps of a network's training are compiled where that works, which makes them "
+        "faster. One part could not be, and runs as it is written: the results are the "
+        "same, only later. The text names the part and the reason.",
+    ),
     "W163": Explanation(
         "rows unlike those of training",
         "Many of the new rows lie outside of what the model has seen. Their classes "
