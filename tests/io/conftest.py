@@ -70,7 +70,33 @@ def fit(name: str) -> Fitted:
     if name == "merged":
         merged = mixture.fit(X, domains).merge("c0", "c2", name="both")
         return Fitted(merged.set_names({"c1": "other"}), X, domains)
+    if name == "images":
+        return _fit_images()
     raise ValueError(name)
+
+
+def _fit_images() -> Fitted:
+    """Stripes of two kinds in three domains, by a ResNet with random weights."""
+    torch = pytest.importorskip("torch")
+    from shoal.vision.mixture import ImageMixture
+    from shoal.vision.nets import resnet
+
+    rng = np.random.default_rng(0)
+    sites = np.arange(90) % 3
+    kinds = rng.random(90) < np.array([0.2, 0.5, 0.8])[sites]
+    stripes = np.indices((8, 8))[kinds.astype(int)] % 2
+    noise = rng.integers(90, size=(90, 8, 8, 3))
+    pixels = (100 * stripes[..., None] + noise).astype(np.uint8)
+    torch.manual_seed(0)
+    model = ImageMixture(
+        2,
+        backbone=resnet(18),
+        n_components=8,
+        fine_tuning=None,
+        device="cpu",
+        random_state=0,
+    )
+    return Fitted(model.fit(pixels, sites), pixels, sites)
 
 
 NAMES = (
@@ -84,6 +110,7 @@ NAMES = (
     "discrete_counts",
     "discrete_clusters",
     "merged",
+    "images",
 )
 
 

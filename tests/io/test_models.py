@@ -1,3 +1,4 @@
+import copy
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
-from tests.io.conftest import Fitted, rows
+from tests.io.conftest import Fitted, fit, rows
 
 import shoal
 from shoal.exceptions import CodedError, ModelFileError
@@ -528,3 +529,94 @@ def test_parts_are_scikit_learn_s_alone(tmp_path: Path) -> None:
         assert_array_equal(again.predict_proba(X), model.predict_proba(X))
         steps = again.discriminator_.estimator_.named_steps
         assert list(steps) == list(model.discriminator_.estimator_.named_steps)
+
+
+# ---- models of images ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def of_images() -> Fitted:
+    pytest.importorskip("torch")
+    return fit("images")
+
+
+def test_a_fine_tuned_network_comes_back_as_it_was(
+    of_images: Fitted, tmp_path: Path
+) -> None:
+    from shoal.vision.finetune import FineTuning
+
+    fitted, setting = of_images, FineTuning(epochs=1, batch_size=32)
+    before = fitted.model.backbone_.state_dict()
+    eager = copy.copy(fitted.model).set_params(doubt=-1e9)  # keep it, however good
+    tuned = eager.tune(fitted.X, fitted.domains, setting)
+    assert tuned.fine_tuned_
+    again = shoal.load(shoal.save(tuned.set_names({"c0": "across"}), tmp_path / "m"))
+    assert_array_equal(
+        again.predict_proba(fitted.X, fitted.domains),
+        tuned.predict_proba(fitted.X, fitted.domains),
+    )
+    assert again.class_names_ == ["across", "c1"]
+    assert again.fine_tuning == setting
+    assert again.history_ == tuned.history_
+    weights = again.backbone_.state_dict()
+    assert weights.keys() == before.keys()
+    assert any(not weights[name].equal(before[name]) for name in before)
+
+
+def test_a_loaded_model_of_images_can_be_tuned_and_knows_new_domains(
+    of_images: Fitted, tmp_path: Path
+) -> None:
+    from shoal.vision.finetune import FineTuning
+
+    fitted = of_images
+    again = shoal.load(shoal.save(fitted.model, tmp_path / "m"))
+    setting = FineTuning(epochs=1, batch_size=32)
+    both = [
+        model.tune(fitted.X, fitted.domains, setting).held_out_
+        for model in (fitted.model, again)
+    ]
+    assert both[0] == pytest.approx(both[1])
+    adapted = again.adapt(fitted.X[:30], random_state=0).as_domain(9)
+    known = shoal.load(shoal.save(adapted, tmp_path / "adapted"))
+    assert known.domains_.tolist() == [0, 1, 2, 9]
+    assert_array_equal(
+        known.predict_proba(fitted.X[:5], 9), adapted.predict_proba(fitted.X[:5], 9)
+    )
+
+
+def test_a_network_of_ones_own_is_refused_with_a_way_out(
+    of_images: Fitted, tmp_path: Path
+) -> None:
+    model = copy.copy(of_images.model)
+    model.backbone_ = copy.deepcopy(model.backbone_.layer1)
+    with pytest.raises(TypeError, match="Sequential: only shoal.vision.nets.resnet"):
+        shoal.save(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda network: network["weights"].pop("conv1.weight"),
+        lambda network: network["weights"].update({"fc.weight": {"$float": "nan"}}),
+        lambda network: network["weights"].update(
+            {"conv1.weight": network["weights"]["bn1.weight"]}
+        ),
+        lambda network: network["weights"].pop("bn1.num_batches_tracked"),
+        lambda network: network.update(depth=34),
+        lambda network: network.update(depth=[18]),
+        lambda network: network.update(stem="imagenet"),
+    ],
+    ids=["missing", "unknown", "shape", "count", "depth", "list", "stem"],
+)
+def test_another_network_than_the_one_saved_is_damage(
+    of_images: Fitted, tmp_path: Path, spoil: Any
+) -> None:
+    path = shoal.save(of_images.model, tmp_path / "m")
+    manifest = json.loads((path / "manifest.json").read_text())
+    spoil(manifest["model"]["network"])
+    manifest["digest"] = canonical_digest(manifest)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFileError) as raised:
+        shoal.load(path)
+    assert raised.value.code == "E135"

@@ -15,7 +15,8 @@ vocabulary of a DiscreteMixture with ``input="rows"`` is the set of distinct row
 class and cluster of each training row are stored (``labels_``), q(d|x) of the training
 rows is not: ``discriminator_.domain_given_x_`` is the one attribute that a loaded model
 lacks. Where rows are few, a centre that describes where they lie (``novelty_``, the
-bumps of ``expansion="rbf"``) can be the mean of a single one.
+bumps of ``expansion="rbf"``) can be the mean of a single one. The network of an
+ImageMixture is among the arrays (:mod:`shoal.io.image_models`).
 
 A model is loaded again before it takes its name: what is saved can be loaded, and gives
 the same probabilities for a few made-up rows, which are stored with it. A later version
@@ -47,7 +48,15 @@ from shoal.io.parts import dump_part, load_part
 from shoal.io.probe import check_probe, make_probe
 from shoal.io.values import Reader, Writer, damaged
 
-__all__ = ["FORMAT", "MODELS", "load", "read_manifest", "save"]
+__all__ = [
+    "FORMAT",
+    "MODELS",
+    "dump_model",
+    "load",
+    "load_model",
+    "read_manifest",
+    "save",
+]
 
 FORMAT = 1
 
@@ -83,14 +92,14 @@ def _dump_merged(estimator: Any, writer: Writer) -> dict[str, Any]:
     return {
         "groups": [[int(index) for index in group] for group in estimator.groups],
         "names": list(estimator.class_names_),
-        "estimator": _dump(estimator.estimator, writer),
+        "estimator": dump_model(estimator.estimator, writer),
     }
 
 
 def _load_merged(content: Any, reader: Reader) -> Any:
     from shoal.merged import MergedClasses
 
-    origin = _load(content["estimator"], reader)
+    origin = load_model(content["estimator"], reader)
     groups = [[int(index) for index in group] for group in content["groups"]]
     if sorted(sum(groups, [])) != list(range(origin.n_classes_)) or [] in groups:
         raise damaged("the merged classes do not add up")
@@ -111,11 +120,13 @@ MODELS: dict[str, tuple[Dump, Load] | str] = {
         _plain_loader("shoal.discrete", "DiscreteMixture"),
     ),
     "DomainMixture": (_dump_plain, _plain_loader("shoal.mixture", "DomainMixture")),
+    "ImageMixture": "shoal.io.image_models",
     "MergedClasses": (_dump_merged, _load_merged),
 }
 
 
-def _dump(estimator: Any, writer: Writer) -> dict[str, Any]:
+def dump_model(estimator: Any, writer: Writer) -> dict[str, Any]:
+    """A fitted estimator as JSON; its arrays and parts go to the writer."""
     name = type(estimator).__name__
     if name not in MODELS:
         raise TypeError(
@@ -125,7 +136,8 @@ def _dump(estimator: Any, writer: Writer) -> dict[str, Any]:
     return {"class": name, **_functions(name)[0](estimator, writer)}
 
 
-def _load(content: Any, reader: Reader) -> Any:
+def load_model(content: Any, reader: Reader) -> Any:
+    """The estimator of :func:`dump_model`."""
     name = content["class"]
     if name not in MODELS:
         raise damaged(f"the manifest names a class of model that shoal has not: {name}")
@@ -156,7 +168,8 @@ def save(
 
     Parameters
     ----------
-    estimator : fitted DomainMixture, DDFA or DiscreteMixture, also merged or named
+    estimator : fitted DomainMixture, DDFA, DiscreteMixture or ImageMixture
+        Also merged or named.
     path : path
         The folder; it appears when it is whole.
     schema : Schema or dict, default=None
@@ -217,7 +230,7 @@ def save(
 def _manifest(
     estimator: Any, writer: Writer, schema: Any, summary: Any
 ) -> dict[str, Any]:
-    model = _dump(estimator, writer)
+    model = dump_model(estimator, writer)
     schema = _inherited(estimator, "schema_") if schema is None else schema
     seed = _inherited(estimator, "random_state")
     return {
@@ -350,7 +363,7 @@ def _load_folder(folder: Folder) -> Any:
     classes = strict_json(folder.read("classes.json"))
     arrays = safetensors.load(folder.read("arrays.safetensors"))
     reader = Reader(arrays, lambda name: load_part(folder.read(name)))
-    estimator = _load(manifest["model"], reader)
+    estimator = load_model(manifest["model"], reader)
     _set_classes(estimator, classes)
     check_probe(estimator, reader.decode(manifest["probe"]))
     if manifest["schema"] is not None:
