@@ -13,6 +13,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
+from shoal.validation import is_sparse
+
 __all__ = ["Novelty", "familiarity", "fit_novelty", "novelty_quantiles"]
 
 Array = np.ndarray[Any, Any]
@@ -144,7 +146,7 @@ def _nearest(Z: Any, centres: Array) -> tuple[Array, Array]:
 
 def _with_squares(Z: Any) -> Any:
     """Two more columns: the square of each row's length, and 1."""
-    if sparse.issparse(Z):
+    if is_sparse(Z):
         Z = Z.astype(float)
         more = np.ones((Z.shape[0], 2))
         more[:, 0] = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
