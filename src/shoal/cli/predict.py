@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from shoal.cli.assigning import UNLIKE, UNSURE, marked
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.mixes import read_mix
@@ -20,6 +19,7 @@ from shoal.cli.reading import Data, Rows, name_of
 from shoal.cli.runs import assignments_name
 from shoal.cli.sizes import guess_rows
 from shoal.cli.tables import percent, shortened_table
+from shoal.io.marking import UNLIKE, UNSURE, marked
 
 __all__ = ["predict"]
 

@@ -86,8 +86,8 @@ def _training(summary: Record) -> dict[str, Any]:
 
 
 def _write_assignments(place: Path, fitted: "Fitted", redact: bool) -> None:
-    from shoal.cli.assigning import marked
     from shoal.io import assign, write_assignments
+    from shoal.io.marking import marked
 
     table = fitted.table
     if redact or table.ids is None:

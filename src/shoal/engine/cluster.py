@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from shoal.engine.outcome import Outcome, attempt, death, failure_of
 from shoal.exceptions import CodedError
 
-__all__ = ["run_on_ray"]
+__all__ = ["connected", "run_on_ray", "slots"]
 
 
 def run_on_ray(
@@ -20,14 +21,29 @@ def run_on_ray(
     retries: int = 2,
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield the number and the outcome of every item as it comes."""
+    with connected(address) as ray:
+        yield from _run(ray, function, items, workers, gpu_share, retries)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster; one that is connected already stays so."""
     ray = _import_ray()
     own = not ray.is_initialized()
     if own:
         # unless its user says otherwise, a cluster of ours reports to nobody
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(address=address, log_to_driver=False)
+        try:
+            ray.init(address=address, log_to_driver=False)
+        except ConnectionError as error:
+            reason = str(error).partition("\n")[0]
+            raise CodedError(
+                "E170",
+                f"no Ray cluster answers at {address!r}: {reason}",
+                "start one with `ray start --head`, or leave the address out",
+            ) from error
     try:
-        yield from _run(ray, function, items, workers, gpu_share, retries)
+        yield ray
     finally:
         if own:
             ray.shutdown()
@@ -49,7 +65,7 @@ def _run(
     running: dict[Any, tuple[int, Any]] = {}
     while True:
         # asked again each time: a cluster may grow
-        room = (workers or _slots(ray, gpu_share)) - len(running)
+        room = (workers or slots(ray, gpu_share)) - len(running)
         for _, (index, item) in zip(range(room), queue, strict=False):
             running[task.remote(shared, item)] = index, item
         if not running:
@@ -69,17 +85,17 @@ def _result(ray: Any, reference: Any, item: Any, retries: int) -> Outcome:
         return Outcome(item, failure=failure_of(error))
 
 
-def _slots(ray: Any, gpu_share: float | None) -> int:
+def slots(ray: Any, gpu_share: float | None) -> int:
     """How many items the whole cluster has room for."""
     resources = ray.cluster_resources()
-    slots = int(resources.get("CPU", 0))
+    found = int(resources.get("CPU", 0))
     if gpu_share is not None:
-        slots = min(slots, int(resources.get("GPU", 0) / gpu_share + 1e-9))
-        if not slots:
+        found = min(found, int(resources.get("GPU", 0) / gpu_share + 1e-9))
+        if not found:
             raise ValueError(
                 f"gpu_share={gpu_share!r} needs a GPU; this Ray cluster has none"
             )
-    return max(slots, 1)
+    return max(found, 1)
 
 
 def _import_ray() -> Any:

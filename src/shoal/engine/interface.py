@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from shoal.engine.cluster import run_on_ray
+from shoal.engine.dataset import run_on_ray_data
 from shoal.engine.outcome import Outcome, attempt
 from shoal.engine.processes import run_in_processes
 
-__all__ = ["ENGINES", "map_runs"]
+__all__ = ["ENGINES", "iterate_runs", "map_runs"]
 
 Numbered = Iterator[tuple[int, Outcome]]
 
@@ -35,9 +36,10 @@ def map_runs(
     items : iterable
         Taken one by one, when a worker is free: a generator can decide as late as
         that what is left to do.
-    where : {"here", "processes", "ray"}, default="here"
+    where : {"here", "processes", "ray", "ray-data"}, default="here"
         In this process, one after the other; in processes of this machine; as tasks
-        of a Ray cluster. Workers compute with one thread each.
+        of a Ray cluster; as blocks of a Ray data set, which takes all items at the
+        start. Workers compute with one thread each.
     address : str, default=None
         Of the Ray cluster; None: the one Ray itself finds, or a new one on this
         machine. A cluster that this process is connected to already is used as it is.
@@ -65,14 +67,50 @@ def map_runs(
     >>> map_runs(int, ["x"])[0].failure.kind
     'ValueError'
     """
-    _check(where, address, workers, gpu_share)
-    options = {"address": address, "workers": workers, "gpu_share": gpu_share}
     outcomes: dict[int, Outcome] = {}
-    for index, outcome in ENGINES[where](function, items, retries=retries, **options):
+    for index, outcome in iterate_runs(
+        function,
+        items,
+        where,
+        address=address,
+        workers=workers,
+        gpu_share=gpu_share,
+        retries=retries,
+    ):
         outcomes[index] = outcome
         if on_result is not None:
             on_result(outcome)
     return [outcomes[index] for index in sorted(outcomes)]
+
+
+def iterate_runs(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    where: str = "here",
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    gpu_share: float | None = None,
+    retries: int = 2,
+) -> Numbered:
+    """The number and the outcome of every item, as they come; nothing is kept.
+
+    The arguments are those of :func:`map_runs`.
+
+    Examples
+    --------
+    >>> [(number, outcome.value) for number, outcome in iterate_runs(abs, [-1, 2])]
+    [(0, 1), (1, 2)]
+    """
+    _check(where, address, workers, gpu_share)
+    return ENGINES[where](
+        function,
+        items,
+        address=address,
+        workers=workers,
+        gpu_share=gpu_share,
+        retries=retries,
+    )
 
 
 def run_here(
@@ -87,6 +125,7 @@ ENGINES: Mapping[str, Callable[..., Numbered]] = {
     "here": run_here,
     "processes": run_in_processes,
     "ray": run_on_ray,
+    "ray-data": run_on_ray_data,
 }
 
 
@@ -95,7 +134,7 @@ def _check(
 ) -> None:
     if where not in ENGINES:
         raise ValueError(f"where must be one of {list(ENGINES)}, got {where!r}")
-    if address is not None and where != "ray":
+    if address is not None and not where.startswith("ray"):
         raise ValueError(f"address={address!r} needs where='ray', got where={where!r}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be a whole number from 1, got {workers!r}")

@@ -1,7 +1,7 @@
 """Parquet and Feather (Arrow) files, whole or in batches of bounded size."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,13 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io.extras import require
 
-__all__ = ["columns_of", "n_rows_of", "read_chunks", "read_columnar"]
+__all__ = [
+    "columns_of",
+    "n_rows_of",
+    "read_chunks",
+    "read_columnar",
+    "readable_errors",
+]
 
 # Columns are read piece by piece: otherwise whole row groups, a million rows by
 # default, come into memory at once (measured: 120 MiB instead of 300 for 20 columns).
@@ -40,12 +46,20 @@ def read_columnar(path: Path, format: str) -> pd.DataFrame:
 
 
 def read_chunks(
-    path: Path, format: str, *, batch_rows: int, columns: list[str] | None = None
+    path: Path,
+    format: str,
+    *,
+    batch_rows: int,
+    columns: list[str] | None = None,
+    row_groups: Sequence[int] | None = None,
+    start: int = 0,
 ) -> Iterator[pd.DataFrame]:
-    """Frames of at most ``batch_rows`` rows, indices running on."""
-    start = 0
+    """Frames of at most ``batch_rows`` rows, indices running on from ``start``.
+
+    ``row_groups`` are those of a Parquet file to read; all when None.
+    """
     with _opened(path, format) as file:
-        for batch in _batches(file, format, batch_rows, columns):
+        for batch in _batches(file, format, batch_rows, columns, row_groups):
             frame = _to_pandas(batch)
             frame.index = pd.RangeIndex(start, start + len(frame))
             start += len(frame)
@@ -53,10 +67,16 @@ def read_chunks(
 
 
 def _batches(
-    file: Any, format: str, batch_rows: int, columns: list[str] | None
+    file: Any,
+    format: str,
+    batch_rows: int,
+    columns: list[str] | None,
+    row_groups: Sequence[int] | None,
 ) -> Iterator[Any]:
     if format == "parquet":
-        yield from file.iter_batches(batch_rows, columns=columns, use_threads=False)
+        yield from file.iter_batches(
+            batch_rows, row_groups=row_groups, columns=columns, use_threads=False
+        )
         return
     for index in range(file.num_record_batches):
         batch = file.get_batch(index)
@@ -70,7 +90,7 @@ def _opened(path: Path, format: str) -> Iterator[Any]:
     """A ParquetFile or an Arrow file reader; its errors become E143."""
     purpose = f"reading {format} files"
     pyarrow = require("pyarrow", "parquet", purpose)
-    try:
+    with readable_errors(path, format):
         if format == "parquet":
             parquet = require("pyarrow.parquet", "parquet", purpose)
             with parquet.ParquetFile(path, **BOUNDED) as file:
@@ -78,6 +98,14 @@ def _opened(path: Path, format: str) -> Iterator[Any]:
         else:
             with pyarrow.memory_map(str(path)) as source:
                 yield pyarrow.ipc.open_file(source)
+
+
+@contextlib.contextmanager
+def readable_errors(path: Path, format: str) -> Iterator[None]:
+    """Whatever Arrow says of a file it cannot read, as E143."""
+    pyarrow = require("pyarrow", "parquet", f"reading {format} files")
+    try:
+        yield
     except InputError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:

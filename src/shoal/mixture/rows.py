@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fold_of_rows", "stratified_sample"]
+__all__ = ["even_quota", "fold_of_rows", "stratified_sample"]
 
 Array = np.ndarray[Any, Any]
 
@@ -19,17 +19,27 @@ def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> 
     if len(codes) <= max_rows:
         return np.arange(len(codes))
     sizes = np.bincount(codes, minlength=n_domains)
-    quota = np.zeros(n_domains, dtype=int)
-    left = max_rows
-    for rank, domain in enumerate(np.argsort(sizes, kind="stable")):
-        quota[domain] = min(sizes[domain], left // (n_domains - rank))
-        left -= quota[domain]
+    quota = even_quota(sizes, max_rows)
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
     picks = [
         start + np.sort(rng.choice(size, take, replace=False))
         for start, size, take in zip(starts, sizes, quota, strict=True)
     ]
     return np.concatenate(picks)
+
+
+def even_quota(sizes: Array, max_rows: int) -> Array:
+    """How many rows each domain gives to a sample of at most ``max_rows``.
+
+    >>> even_quota(np.array([5, 100, 100]), 45)
+    array([ 5, 20, 20])
+    """
+    quota = np.zeros(len(sizes), dtype=int)
+    left = max_rows
+    for rank, domain in enumerate(np.argsort(sizes, kind="stable")):
+        quota[domain] = min(sizes[domain], left // (len(sizes) - rank))
+        left -= quota[domain]
+    return quota
 
 
 def fold_of_rows(codes: Array, n_folds: int, rng: np.random.Generator) -> Array:

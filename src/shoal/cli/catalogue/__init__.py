@@ -12,6 +12,7 @@ from shoal.cli.catalogue.columns import COLUMNS
 from shoal.cli.catalogue.explanation import Explanation
 from shoal.cli.catalogue.files import FILES
 from shoal.cli.catalogue.models import MODELS
+from shoal.cli.catalogue.scale import SCALE
 from shoal.cli.catalogue.usage import USAGE
 
 __all__ = ["CATALOGUE", "EXIT_CODES", "Explanation", "SECTIONS"]
@@ -23,6 +24,7 @@ SECTIONS: dict[str, dict[str, Explanation]] = {
     "Columns, rows and domains": COLUMNS,
     "Models and results": MODELS,
     "Checks of a diagnosis": CHECKS,
+    "Work in parts": SCALE,
     "The benchmark": BENCH,
 }
 

@@ -1,0 +1,133 @@
+"""The class mix of a new domain of any size."""
+
+from typing import Any
+
+import numpy as np
+
+from shoal.analysis.adapt import Adaptation
+from shoal.analysis.proportions import mixture_proportions, prevalence_interval
+from shoal.analysis.resample import counts_words
+from shoal.scale.exact import TINY, SumMoments, lean
+from shoal.scale.fitting import STILL, add_up, digest_of_model
+from shoal.scale.parts import PART_ROWS
+from shoal.scale.rows import Rows, schema_of
+from shoal.scale.running import Progress, begin
+from shoal.scale.sampling import draw_rows
+from shoal.scale.store import Result
+
+__all__ = ["adapt"]
+
+Array = np.ndarray[Any, Any]
+
+SAMPLE = 100_000
+# In one pass no share grows or shrinks by more than this factor.
+LONGEST = 5.0
+
+
+def adapt(
+    model: Any,
+    data: Any,
+    *,
+    level: float = 0.9,
+    sample: int = SAMPLE,
+    passes: int = 5,
+    seed: int = 0,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    checkpoint: Any = None,
+    progress: Progress | None = None,
+    part_rows: int = PART_ROWS,
+) -> Adaptation:
+    """Class mix of a domain that fit has not seen, by the likelihood of all its rows.
+
+    A sample gives the first mix, passes over all rows the final one; they end when one
+    moves no share by 1e-5. The intervals come from the curvature of the likelihood of
+    all rows instead of resamples, which for so many rows is the same. With no more
+    rows than the sample, the result is that of ``model.adapt``.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With ``schema_``, as of :func:`shoal.scale.fit` or :func:`shoal.load`.
+    data, engine, address, workers, checkpoint, progress, part_rows
+        As in :func:`shoal.scale.fit`; all rows count as one domain.
+    level : float, default=0.9
+        Nominal coverage of the intervals.
+    sample : int, default=100000
+    passes : int, default=5
+    seed : int, default=0
+        Of the sample.
+
+    Returns
+    -------
+    Adaptation
+    """
+    if counts_words(model):
+        raise TypeError("adapt in parts is for models of rows, not of counts of words")
+    with begin(
+        data,
+        engine=engine,
+        address=address,
+        workers=workers,
+        checkpoint=checkpoint,
+        progress=progress,
+        part_rows=part_rows,
+    ) as running:
+        n_rows = running.data.n_rows
+        schema = schema_of(model, running.data.columns)
+        frame, _ = draw_rows(running, schema.needed, sample, seed=seed)
+        X = schema.encode(frame)
+        if len(frame) == n_rows:
+            return model.adapt(X, level=level, random_state=seed)
+        prior = np.maximum(model.class_weight_, TINY)
+        class_given_x = model._class_given_x(model._check_rows(X))
+        shares = mixture_proportions(class_given_x / prior, start=model.class_weight_)
+        shares = 0.99 * shares + 0.01 / len(shares)  # a rare class may come back
+        digest, rows = digest_of_model(model), Rows(schema, None, seed)
+        for number in range(1, max(passes, 1) + 1):
+            work = SumMoments(lean(model), rows, (shares / prior)[:, None], number == 1)
+            settings = {"model": digest, "shares": shares.tolist()}
+            sums = add_up(running.run(f"adapt, pass {number}", work, settings))
+            if number == 1:
+                familiar = float(sums["familiar"][0]) / n_rows
+            before = shares
+            shares, variance = next_shares(sums, shares)
+            if np.abs(shares - before).max() < STILL:
+                break
+    low, high = prevalence_interval(shares, variance, n_rows, level)
+    return Adaptation(
+        prevalence=shares,
+        low=low,
+        high=high,
+        fit_score=min(1.0, 2 * familiar),
+        level=level,
+        n_rows=n_rows,
+        class_names=list(model.class_names_),
+        estimator=model,
+    )
+
+
+def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
+    """One Newton step of the likelihood of a class mix, and the variance of each share.
+
+    In u = p / p0 the expansion is N.u - u'Cu/2 with the mean moments N and C of the
+    posterior, and the shares sum to 1.
+
+    Examples
+    --------
+    >>> posterior = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> sums = {"first": posterior.sum(axis=0)[None], "count": np.array([4]),
+    ...         "second": (posterior.T @ posterior)[None]}
+    >>> next_shares(sums, np.array([0.75, 0.25]))
+    (array([0.75, 0.25]), array([0.046875, 0.046875]))
+    """
+    count = int(sums["count"][0])
+    gradient, curvature = sums["first"][0] / count, sums["second"][0] / count
+    inverse = np.linalg.inv(curvature + 1e-12 * np.eye(len(shares)))
+    towards = inverse @ shares
+    tied = inverse - np.outer(towards, towards) / (shares @ towards)
+    step = tied @ gradient
+    moved = shares * np.clip(1 + step, 1 / LONGEST, LONGEST)
+    variance = shares**2 * np.maximum(np.diag(tied), 0) / count
+    return moved / moved.sum(), variance

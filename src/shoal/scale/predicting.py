@@ -1,0 +1,243 @@
+"""The class of every row of a data set of any size, written part by part."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import CodedError
+from shoal.io.assignments import assign, write_assignments
+from shoal.io.domains import DomainRule
+from shoal.io.marking import UNLIKE, UNSURE, marked
+from shoal.io.table import Message, Table
+from shoal.scale.exact import lean
+from shoal.scale.fitting import digest_of_model
+from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
+from shoal.scale.rows import Batch, Rows, domains_of, known_rule, schema_of
+from shoal.scale.running import Progress, Work, begin, check_engine
+from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
+
+__all__ = ["Predicted", "predict"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path
+        Folder of Parquet files, one for each part, in the order of the data.
+    n_rows : int
+    counts : DataFrame
+        Rows of each ``domain`` and ``class``.
+    unsure : int
+        Rows whose best class has a probability below ``min_confidence``.
+    unlike : int
+        Rows stranger than 99 % of the training rows.
+    messages : list of Message
+    stages : list of dict
+        What it has cost.
+    """
+
+    path: Path
+    n_rows: int
+    counts: pd.DataFrame
+    unsure: int
+    unlike: int
+    messages: list[Message]
+    stages: list[dict[str, Any]]
+
+
+def predict(
+    model: Any,
+    data: Any,
+    out: Any,
+    *,
+    pooled: bool = False,
+    prevalence: Any = None,
+    min_confidence: float = UNSURE,
+    drop_missing_domain: bool = False,
+    force: bool = False,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    part_rows: int = PART_ROWS,
+) -> Predicted:
+    """Class every row of Parquet files of any size, in bounded memory.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With ``schema_``, as of :func:`shoal.scale.fit` or :func:`shoal.load`.
+    data, engine, address, workers, progress, part_rows
+        As in :func:`shoal.scale.fit`.
+    out : path
+        A folder: part-00000.parquet and so on, one for each part, in the order of the
+        rows. It appears when it is whole. Until then finished parts are kept beside
+        it, and a second call goes on from them. On a cluster, a path that every node
+        can write to.
+    pooled, prevalence
+        As in :func:`shoal.io.assign`.
+    min_confidence : float, default=0.8
+        Rows less sure are marked in the column ``unsure``.
+    drop_missing_domain : bool, default=False
+    force : bool, default=False
+        Replace a folder that is there.
+
+    Returns
+    -------
+    Predicted
+    """
+    check_engine(engine, address, workers)
+    out, parts = Path(out), list_parts(data, part_rows=part_rows)
+    if out.exists() and not force:
+        raise CodedError(
+            "E136", f'"{out}" exists already', "--force, or choose another path"
+        )
+    rows, rule = _rows(model, parts, pooled or prevalence is not None)
+    rows = replace(rows, drop_missing_domain=drop_missing_domain)
+    mix = None if prevalence is None else np.asarray(prevalence, dtype=float)
+    settings = {
+        "model": digest_of_model(model), "names": list(model.class_names_),
+        "pooled": pooled, "mix": joblib.hash(mix), "confidence": min_confidence,
+        "drop": drop_missing_domain, "files": parts.files, "part_rows": part_rows,
+    }  # fmt: skip
+    partial = out.absolute().with_name(f".{out.name}.{digest_of(settings)}.partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    work = PredictRows(
+        lean(model), rows, rule, str(partial), pooled, mix, min_confidence
+    )
+    done = partial / "_done"
+    with begin(
+        parts,
+        engine=engine,
+        address=address,
+        workers=workers,
+        checkpoint=done,
+        progress=progress,
+    ) as running:
+        results = list(running.run("predict", work, settings))
+        found = _collect(results, out, running)
+    _refuse_absent(partial, parts)
+    shutil.rmtree(done)
+    if out.exists():
+        shutil.rmtree(out) if out.is_dir() else out.unlink()
+    os.replace(partial, out)
+    return found
+
+
+@dataclass(frozen=True)
+class PredictRows(Work):
+    """Write the classes of the rows of a part; the result counts them."""
+
+    model: Any
+    rows: Rows
+    rule: DomainRule | None  # where domains are shown but not used
+    folder: str
+    pooled: bool
+    prevalence: Array | None
+    min_confidence: float
+
+    def result_of(self, part: Part, messages: list[Message]) -> Result:
+        """Rows of each domain and class, and how many are doubtful."""
+        tally: list[pd.DataFrame] = []
+        doubtful = np.zeros(3, dtype=np.int64)
+
+        def counted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            for frame in frames:
+                sizes = frame.groupby(["domain", "class"], dropna=False).size()
+                tally.append(sizes.rename("rows").reset_index())
+                unlike = int((frame["fit_score"] < UNLIKE).sum())
+                doubtful[:] += len(frame), int(frame["unsure"].sum()), unlike
+                yield frame
+
+        tables = (self._table(batch) for batch in self.rows.batches(part, messages))
+        found = assign(
+            self.model, tables, pooled=self.pooled, prevalence=self.prevalence
+        )
+        frames = marked(found, self.min_confidence)
+        write_assignments(Path(self.folder, file_name(part)), counted(frames))
+        words = pd.concat(tally).astype({"domain": object})
+        words["domain"] = [None if one is None else str(one) for one in words["domain"]]
+        total = words.groupby(["domain", "class"], dropna=False, sort=False).sum()
+        return {"frame": pack_frame(total.reset_index()), "doubtful": doubtful}
+
+    def _table(self, batch: Batch) -> Table:
+        schema, frame = self.rows.schema, batch.frame
+        ids: Any = frame.index.to_numpy() + 1
+        if schema.id is not None and schema.id in frame.columns:
+            ids = frame[schema.id].to_numpy()
+        domains: Any = None
+        if self.rows.domains is not None:
+            domains = self.rows.domains[batch.codes]
+        elif self.rule is not None:
+            names, codes = domains_of(
+                frame[self.rule.column], self.rule, schema.missing
+            )
+            domains = np.array([*names, None], dtype=object)[codes]
+        return Table(
+            X=batch.X,
+            domains=domains,
+            ids=ids,
+            labels=None,
+            feature_names=schema.feature_names,
+            schema=schema,
+            columns=[],
+            kind=schema.kind,
+            source={"rows": len(frame)},
+        )
+
+
+def file_name(part: Part) -> str:
+    """Of the predictions of a part."""
+    return f"part-{part.number:05d}.parquet"
+
+
+def _rows(model: Any, parts: Parts, without: bool) -> tuple[Rows, DomainRule | None]:
+    """How rows are read, and the rule of domains that are only shown."""
+    schema = schema_of(model, parts.columns)
+    beside = [schema.id] if schema.id in parts.columns and schema.id else []
+    if not without:
+        known_rule(schema, parts.columns)
+        return Rows(schema, model.domains_, beside=tuple(beside)), None
+    rule = schema.domain
+    if rule is None or rule.column is None or rule.column not in parts.columns:
+        return Rows(schema, None, beside=tuple(beside)), None
+    shown = replace(rule, kind="text")
+    return Rows(schema, None, beside=(*beside, rule.column)), shown
+
+
+def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
+    counted = unpack_frames([one["frame"] for one in results])
+    by = counted.groupby(["domain", "class"], dropna=False)["rows"].sum()
+    doubtful = np.sum([one["doubtful"] for one in results], axis=0)
+    n_rows, unsure, unlike = doubtful.tolist()
+    return Predicted(
+        path=out,
+        n_rows=n_rows,
+        counts=by.reset_index(),
+        unsure=unsure,
+        unlike=unlike,
+        messages=list(running.messages.values()),
+        stages=running.stages,
+    )
+
+
+def _refuse_absent(folder: Path, parts: Parts) -> None:
+    for part in parts.parts:
+        if not (folder / file_name(part)).is_file():
+            raise CodedError(
+                "E140",
+                f'"{folder / file_name(part)}" was written where it cannot be seen',
+                "choose a folder that every node of the cluster can write to",
+            )

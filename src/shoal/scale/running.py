@@ -1,0 +1,197 @@
+"""Stages over the parts of a data set: wherever they run, once each, and kept."""
+
+import json
+import logging
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from shoal.engine import Failure, Outcome, iterate_runs
+from shoal.exceptions import CodedError, InputError, ModelFileError, ShoalWarning
+from shoal.io.table import Message
+from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
+from shoal.scale.store import Result, Shelf, digest_of
+
+__all__ = ["ENGINES", "Running", "Work", "begin", "check_engine"]
+
+Progress = Callable[[str, float], None]
+
+ENGINES = ("local", "ray")
+CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
+
+log = logging.getLogger("shoal.scale")
+
+
+class Work:
+    """What is done with one part. A subclass says it in :meth:`rows_of`.
+
+    It must pickle, and its result must depend on the part and its own fields alone.
+    """
+
+    def __call__(self, part: Part) -> Result:
+        """The result, or the coded error of a part that cannot be used."""
+        messages: list[Message] = []
+        try:
+            # the sums of several threads would differ in their last digits
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ShoalWarning)
+                result = self.result_of(part, messages)
+        except CodedError as error:
+            kind = type(error).__name__
+            return {"error": np.array([kind, error.code, error.text, error.hint])}
+        first = {one.code: [one.code, one.text, one.hint] for one in messages[::-1]}
+        return {**result, "messages": np.array(json.dumps(list(first.values())))}
+
+    def result_of(self, part: Part, messages: list[Message]) -> Result:
+        """Small arrays about the rows of a part; warnings go to ``messages``."""
+        raise NotImplementedError
+
+
+@dataclass
+class Running:
+    """A data set, where its parts are worked on, and what that has cost.
+
+    Attributes
+    ----------
+    data : Parts
+    engine : {"local", "ray"}
+    address, workers
+        As in :func:`shoal.scale.fit`.
+    folder : Path
+        Where results are kept.
+    progress : callable or None
+    stages : list of dict
+        Name, rows, parts, parts that were there already, and seconds of each stage.
+    messages : dict of str to Message
+        The first of each code that a part had.
+    """
+
+    data: Parts
+    engine: str
+    address: str | None
+    workers: int | None
+    folder: Path
+    progress: Progress | None = None
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    messages: dict[str, Message] = field(default_factory=dict)
+
+    def run(self, name: str, work: Work, settings: dict[str, Any]) -> Iterator[Result]:
+        """Results of all parts in their order; what is kept is not done again.
+
+        ``settings`` is all that the results depend on beside the data.
+        """
+        shelf = self.shelf(name, settings)
+        n_parts, begun = len(self.data.parts), time.perf_counter()
+        todo = [number for number in range(n_parts) if number not in shelf]
+        self.tell(name, 1 - len(todo) / n_parts)
+        parts = [self.data.parts[number] for number in todo]
+        for done, (index, outcome) in enumerate(self._outcomes(work, parts), start=1):
+            shelf.write(todo[index], self._value(outcome))
+            self.tell(name, 1 - (len(todo) - done) / n_parts)
+        self.note(name, begun, self.data.n_rows, resumed=n_parts - len(todo))
+        return self._read(shelf, n_parts)
+
+    def shelf(self, name: str, settings: dict[str, Any]) -> Shelf:
+        """Where the results of a stage are kept."""
+        key = digest_of({"stage": name, "files": self.data.files, "parts": [
+            (part.name, part.row_groups) for part in self.data.parts
+        ], "settings": settings})  # fmt: skip
+        return Shelf(self.folder / f"{name.replace(' ', '-')}-{key}")
+
+    def tell(self, name: str, share: float) -> None:
+        """Say how much of a stage is done."""
+        if self.progress is not None:
+            self.progress(name, share)
+
+    def note(self, name: str, begun: float, n_rows: int, *, resumed: int = 0) -> None:
+        """Keep and log what a stage has cost."""
+        seconds = time.perf_counter() - begun
+        n_parts = len(self.data.parts)
+        self.stages.append(
+            {"stage": name, "rows": n_rows, "parts": n_parts, "resumed": resumed,
+             "seconds": round(seconds, 3)}
+        )  # fmt: skip
+        log.info(
+            "%s: %s rows, %d parts (%d kept from before), %.1f s",
+            name, f"{n_rows:,}", n_parts, resumed, seconds,
+        )  # fmt: skip
+
+    def _outcomes(self, work: Work, parts: list[Part]) -> Iterator[tuple[int, Outcome]]:
+        if self.engine == "ray":
+            where = "ray-data"
+        else:
+            n_workers = min(self.workers or os.cpu_count() or 1, len(parts))
+            where = "processes" if n_workers > 1 else "here"
+        return iterate_runs(
+            work, parts, where, address=self.address, workers=self.workers
+        )
+
+    def _value(self, outcome: Outcome) -> Result:
+        if outcome.failure is not None:
+            raise _error_of(outcome.failure, outcome.item)
+        result: Result = outcome.value
+        if "error" in result:
+            kind, *said = result["error"].tolist()
+            raise CODED[kind](*said)
+        return result
+
+    def _read(self, shelf: Shelf, n_parts: int) -> Iterator[Result]:
+        for result in shelf.read_all(n_parts):
+            for said in json.loads(str(result.pop("messages"))):
+                self.messages.setdefault(said[0], Message(*said))
+            yield result
+
+
+@contextmanager
+def begin(
+    data: Any,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    checkpoint: Any = None,
+    progress: Progress | None = None,
+    part_rows: int = PART_ROWS,
+) -> Iterator[Running]:
+    """A run over a data set; without a checkpoint, its results go when it ends."""
+    check_engine(engine, address, workers)
+    data = data if isinstance(data, Parts) else list_parts(data, part_rows=part_rows)
+    if checkpoint is not None:
+        folder = Path(checkpoint)
+        yield Running(data, engine, address, workers, folder, progress)
+        return
+    with tempfile.TemporaryDirectory(prefix="shoal-") as temporary:
+        folder = Path(temporary)
+        yield Running(data, engine, address, workers, folder, progress)
+
+
+def check_engine(engine: str, address: str | None, workers: int | None) -> None:
+    """Refuse what makes no sense before any file is read."""
+    if engine not in ENGINES:
+        listed = ", ".join(map(repr, ENGINES))
+        raise ValueError(f"engine must be one of {listed}; got {engine!r}")
+    if address is not None and engine != "ray":
+        raise ValueError(f"address={address!r} needs engine='ray'; got {engine!r}")
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise ValueError(f"workers must be a whole number from 1; got {workers!r}")
+
+
+def _error_of(failure: Failure, part: Part) -> Exception:
+    """Of a part that ended its workers, or in which something else went wrong."""
+    where = f'"{part.path}", row groups {part.row_groups[0]} to {part.row_groups[-1]}'
+    if failure.kind == "WorkerDied":
+        return CodedError(
+            "E171",
+            f"{where}: {failure.text}",
+            "use fewer workers, or smaller row groups; finished parts are kept",
+        )
+    return RuntimeError(f"{where}: {failure.kind}: {failure.text}\n{failure.traceback}")

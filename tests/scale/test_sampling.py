@@ -1,0 +1,141 @@
+"""The sample is stated: it depends on seed, file and row alone; counts are exact."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shoal.exceptions import InputError
+from shoal.io.options import Options
+from shoal.mixture.rows import even_quota
+from shoal.scale import draw
+from shoal.scale.running import begin
+from shoal.scale.sampling import draw_table
+
+
+def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):
+    with begin(data, workers=workers, part_rows=part_rows) as running:
+        return draw_table(running, n_rows, Options(domain="site", **options))
+
+
+def test_domains_are_counted_exactly(world):
+    found = drawn_from(world.folder, 500).domains
+    sizes = world.frame["site"].value_counts().sort_index()
+    assert found.names.tolist() == sizes.index.tolist()
+    assert found.sizes.tolist() == sizes.tolist()
+
+
+def test_the_sample_is_even_and_made_of_rows(world):
+    drawn = drawn_from(world.folder, 1_000)
+    table = drawn.table
+    sizes = world.frame["site"].value_counts().sort_index().to_numpy()
+    names, counts = np.unique(table.domains, return_counts=True)
+    assert counts.tolist() == even_quota(sizes, 1_000).tolist() == [200] * 5
+    rows = world.frame.iloc[table.ids - 1]
+    assert np.array_equal(rows[table.feature_names].to_numpy(), table.X)
+    assert np.array_equal(rows["site"], table.domains)
+    assert not drawn.is_everything
+
+
+def test_the_sample_depends_on_neither_parts_nor_workers(world):
+    ids = draw(world.folder, 1_000, domain="site", workers=1).ids
+    for part_rows, workers in ((700, 2), (50_000, 1)):
+        other = drawn_from(world.folder, 1_000, part_rows=part_rows, workers=workers)
+        assert np.array_equal(other.table.ids, ids)
+    assert not np.array_equal(drawn_from(world.folder, 1_000, seed=1).table.ids, ids)
+
+
+def test_a_row_knows_whether_it_is_in_the_sample(world):
+    """By its own number and the cut of its domain, without any list of rows."""
+    drawn = drawn_from(world.folder, 1_000)
+    inside = []
+    with begin(world.folder, part_rows=900) as running:
+        for part in running.data.parts:
+            for batch in drawn.rows.batches(part, []):
+                chosen = batch.chance <= drawn.cut[batch.codes]
+                inside += (batch.frame.index[chosen] + 1).tolist()
+    assert inside == drawn.table.ids.tolist()
+
+
+def test_rows_are_drawn_as_if_at_random(world):
+    """In many samples, every row is as likely as any other of its domain."""
+    hits = np.zeros(len(world.frame))
+    for seed in range(40):
+        hits[
+            draw(world.folder, 2_000, domain="site", seed=seed, workers=1).ids - 1
+        ] += 1
+    for _, rows in world.frame.groupby("site"):
+        share = 400 / len(rows)
+        mean, variance = hits[rows.index].mean(), hits[rows.index].var()
+        assert mean == pytest.approx(40 * share)
+        assert variance == pytest.approx(40 * share * (1 - share), rel=0.15)
+
+
+def test_few_rows_are_all_taken(world):
+    drawn = drawn_from(world.folder, 50_000)
+    assert drawn.is_everything
+    assert drawn.table.ids.tolist() == list(range(1, 12_001))
+
+
+def test_thin_domains_are_merged_by_their_exact_size(world, tmp_path):
+    rare = world.frame["site"].where(world.frame.index >= 20, "rare")
+    rare = rare.where(world.frame.index < 11_990, "rarer")
+    world.frame.assign(site=rare).to_parquet(tmp_path / "rows.parquet")
+    drawn = drawn_from(tmp_path, 140, merge_small="other")  # so few that all are thin
+    assert drawn.domains.names.tolist() == ["a", "b", "c", "d", "e", "other"]
+    assert drawn.domains.sizes[-1] == 30
+    assert {one.code for one in drawn.domains.messages} == {"W145"}
+    assert drawn.table.schema.domain.merged == ("rare", "rarer")
+
+
+@pytest.mark.parametrize("kind", ["int", "bool", "text"])
+def test_domains_keep_their_kind(world, tmp_path, kind):
+    values = {
+        "int": np.arange(12_000) % 3 + 8,
+        "bool": np.arange(12_000) % 2 == 0,
+        "text": np.where(np.arange(12_000) % 2, "no", "yes"),
+    }[kind]
+    world.frame.assign(site=values).to_parquet(tmp_path / "rows.parquet")
+    drawn = drawn_from(tmp_path, 600)
+    assert drawn.table.schema.domain.kind == kind
+    assert drawn.table.domains.tolist() == values[drawn.table.ids - 1].tolist()
+    assert drawn.domains.names.tolist() == sorted(set(values.tolist()))
+
+
+def test_rows_without_a_domain(world, tmp_path):
+    gaps = world.frame["site"].where(world.frame.index % 100 > 0, None)
+    world.frame.assign(site=gaps).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="120 rows have no domain") as error:
+        drawn_from(tmp_path, 600)
+    assert error.value.code == "E110"
+    drawn = drawn_from(tmp_path, 50_000, drop_missing_domain=True)
+    assert len(drawn.table.X) == 11_880 == drawn.domains.sizes.sum()
+    assert [one.code for one in drawn.domains.messages] == ["W144"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"domain": "Site"}, "E107"),
+        ({"domain": None}, "E106"),
+        ({"domain": "x0"}, "E109"),
+        ({"features": ["x9"]}, "E107"),
+        ({"drop": ["x9"]}, "E107"),
+        ({"domain_bins": 4}, "E172"),
+        ({"impute": "drop"}, "E172"),
+    ],
+    ids=["name", "none", "number", "features", "drop", "bins", "impute"],
+)
+def test_what_cannot_be_sampled_is_said(world, options, code):
+    with begin(world.folder, workers=1) as running, pytest.raises(InputError) as error:
+        draw_table(running, 500, Options(**{"domain": "site", **options}))
+    assert error.value.code == code
+
+
+def test_gaps_are_filled_by_values_of_the_sample(world, tmp_path):
+    gaps = world.frame.copy()
+    gaps.loc[gaps.index % 50 == 0, "x1"] = np.nan
+    gaps["kind"] = pd.Series(["p", "q", None, "p"] * 3_000)
+    gaps.to_parquet(tmp_path / "rows.parquet")
+    drawn = drawn_from(tmp_path, 1_000, impute="median")
+    assert np.isfinite(drawn.table.X).all()
+    assert drawn.table.feature_names == [*world.features, "kind=p", "kind=q"]
