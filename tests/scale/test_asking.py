@@ -1,0 +1,116 @@
+"""Adapting and diagnosing in parts, against the same in memory."""
+
+import numpy as np
+import pytest
+from tests.scale.conftest import PART_ROWS
+
+from shoal import DomainMixture, scale
+from shoal.exceptions import ModelFileError
+from shoal.scale.adapting import next_shares
+
+
+@pytest.fixture(scope="module")
+def model(world):
+    return scale.fit(
+        DomainMixture(3, search=False, random_state=0),
+        world.folder, domain="site", sample=2_000, passes=1, workers=1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def new_domain(world, tmp_path):
+    """Rows of two sites, without any site."""
+    rows = world.frame[world.frame["site"].isin(["b", "d"])].drop(columns="site")
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=500)
+    return tmp_path / "rows.parquet", rows.to_numpy()
+
+
+def test_the_mix_of_a_new_domain_is_that_of_all_its_rows(model, new_domain):
+    path, X = new_domain
+    found = scale.adapt(
+        model, path, sample=500, passes=9, workers=1, part_rows=PART_ROWS
+    )
+    exact = model.adapt(X, random_state=0)
+    np.testing.assert_allclose(found.prevalence, exact.prevalence, atol=1e-5)
+    # from the curvature instead of 200 resamples, whose spread is itself uncertain
+    np.testing.assert_allclose(found.low, exact.low, atol=0.006)
+    np.testing.assert_allclose(found.high, exact.high, atol=0.006)
+    assert found.fit_score == pytest.approx(exact.fit_score)
+    assert found.n_rows == len(X)
+    assert (found.low <= found.prevalence).all()
+    np.testing.assert_array_equal(found.predict(X), exact.predict(X))
+
+
+def test_few_rows_are_adapted_to_in_memory(model, new_domain):
+    path, X = new_domain
+    found = scale.adapt(model, path, workers=1)
+    exact = model.adapt(X, random_state=0)
+    np.testing.assert_array_equal(found.prevalence, exact.prevalence)
+    np.testing.assert_array_equal(found.low, exact.low)
+
+
+def test_a_step_towards_the_best_mix_raises_the_likelihood():
+    rng = np.random.default_rng(0)
+    ratio = rng.dirichlet(np.ones(3), 4_000) * 3
+    shares = np.full(3, 1 / 3)
+    values = []
+    for _ in range(6):
+        density = ratio @ shares
+        posterior = ratio * shares / density[:, None]
+        sums = {
+            "first": posterior.sum(axis=0)[None],
+            "second": (posterior.T @ posterior)[None],
+            "count": np.array([len(ratio)]),
+        }
+        values.append(np.log(density).sum())
+        shares, variance = next_shares(sums, shares)
+    assert (np.diff(values) > -1e-9).all()
+    assert values[0] < values[-1]
+    # at the best mix, one step of EM moves nothing
+    density = ratio @ shares
+    step = (ratio * shares / density[:, None]).mean(axis=0)
+    np.testing.assert_allclose(step, shares, atol=1e-9)
+    assert (variance > 0).all()
+
+
+def test_words_are_not_rows(world):
+    from shoal import DiscreteMixture
+
+    counts = np.random.default_rng(0).poisson(2, (40, 6)) + 1
+    words = DiscreteMixture(2, input="counts", random_state=0).fit(
+        counts, np.arange(40) % 4
+    )
+    with pytest.raises(TypeError, match="not of counts"):
+        scale.adapt(words, world.folder)
+
+
+def test_a_diagnosis_counts_all_rows_and_asks_a_sample(world, model):
+    found = scale.diagnose(
+        model, world.folder, sample=1_500, workers=1, part_rows=PART_ROWS
+    )
+    sample = scale.draw(world.folder, 1_500, domain="site", workers=1)
+    asked = model.diagnose(sample.X, sample.domains, random_state=0)
+    sizes = world.frame["site"].value_counts().sort_index()
+    assert found.numbers["n_rows"] == 12_000
+    assert found.numbers["rows_per_domain"].tolist() == sizes.tolist()
+    assert found.numbers["gain"] == pytest.approx(asked.numbers["gain"], abs=0.02)
+    assert [one.code for one in found.findings] == [one.code for one in asked.findings]
+
+
+def test_domains_judged_thin_are_thin_among_all_rows(world, model):
+    """A sample of 20 rows a domain does not make the domains thin."""
+    found = scale.diagnose(
+        model, world.folder, sample=120, workers=1, part_rows=PART_ROWS
+    )
+    assert found["W111"].status == "ok"
+
+
+def test_a_domain_that_the_model_has_not_seen(world, model, tmp_path):
+    world.frame.assign(site="z").to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ModelFileError, match='not seen "z"') as error:
+        scale.diagnose(model, tmp_path / "rows.parquet", workers=1)
+    assert error.value.code == "E134"
+    world.frame.drop(columns="site").to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ModelFileError) as error:
+        scale.diagnose(model, tmp_path / "rows.parquet", workers=1)
+    assert error.value.code == "E133"

@@ -1,0 +1,128 @@
+"""Predictions in parts are those of the model, each row once."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.scale.conftest import PART_ROWS
+
+from shoal import DomainMixture, scale
+from shoal.exceptions import CodedError
+from shoal.io import assign, batches
+
+
+@pytest.fixture(scope="module")
+def model(world):
+    return scale.fit(
+        DomainMixture(3, search=False, random_state=0),
+        world.folder, domain="site", sample=2_000, passes=1, workers=1,
+    )  # fmt: skip
+
+
+def predict(model, data, out, **options):
+    settings = {"part_rows": PART_ROWS, "workers": 1, **options}
+    return scale.predict(model, data, out, **settings)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_row_once_as_the_model_says(world, model, tmp_path, workers):
+    found = predict(model, world.folder, tmp_path / "out.parquet", workers=workers)
+    written = pd.read_parquet(found.path)
+    assert written["row_id"].tolist() == list(range(1, 12_001))
+    assert written["domain"].tolist() == world.frame["site"].tolist()
+    proba = model.predict_proba(world.X, world.frame["site"])
+    np.testing.assert_array_equal(written[["p_c0", "p_c1", "p_c2"]], proba)
+    assert (written["unsure"] == (proba.max(axis=1) < 0.8)).all()
+    assert found.n_rows == 12_000
+    assert found.unsure == int(written["unsure"].sum())
+    table = written.groupby(["domain", "class"]).size()
+    counts = found.counts.set_index(["domain", "class"])["rows"]
+    assert counts.to_dict() == table.to_dict()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
+    assert len(list(found.path.iterdir())) == 10
+
+
+def test_it_is_what_reading_in_batches_gives(world, model, tmp_path):
+    first = world.folder / "first.parquet"
+    found = predict(model, first, tmp_path / "out", pooled=True)
+    tables = batches(first, model.schema_, require_domain=False)
+    expected = pd.concat(assign(model, tables, pooled=True), ignore_index=True)
+    written = pd.read_parquet(found.path).drop(columns="unsure")
+    pd.testing.assert_frame_equal(written, expected, check_dtype=False)
+
+
+def test_a_class_mix_for_all_rows(world, model, tmp_path):
+    mix = [0.1, 0.2, 0.7]
+    no_site = tmp_path / "no_site.parquet"
+    world.frame.drop(columns="site").to_parquet(no_site)
+    found = predict(model, no_site, tmp_path / "out", prevalence=mix)
+    written = pd.read_parquet(found.path)
+    proba = model.predict_proba(world.X, prevalence=mix)
+    np.testing.assert_array_equal(written[["p_c0", "p_c1", "p_c2"]], proba)
+    assert written["domain"].isna().all()
+
+
+def test_merged_and_named_classes(world, model, tmp_path):
+    merged = model.set_names({0: "big"}).merge("big", "c2", name="rest")
+    merged.schema_ = model.schema_
+    found = predict(merged, world.folder, tmp_path / "out")
+    assert set(found.counts["class"]) == {"rest", "c1"}
+
+
+def test_rows_keep_the_names_they_have(world, model, tmp_path):
+    named = world.frame.assign(key=[f"k{number}" for number in range(12_000)])
+    named.to_parquet(tmp_path / "rows.parquet")
+    fitted = scale.fit(
+        DomainMixture(3, search=False, random_state=0), tmp_path / "rows.parquet",
+        domain="site", id="key", sample=1_000, passes=0, workers=1,
+    )  # fmt: skip
+    found = predict(fitted, tmp_path / "rows.parquet", tmp_path / "out")
+    assert pd.read_parquet(found.path)["row_id"].tolist() == named["key"].tolist()
+
+
+def test_nothing_is_overwritten_unasked(world, model, tmp_path):
+    predict(model, world.folder / "first.parquet", tmp_path / "out")
+    with pytest.raises(CodedError, match="exists already") as error:
+        predict(model, world.folder, tmp_path / "out")
+    assert error.value.code == "E136"
+    found = predict(model, world.folder, tmp_path / "out", force=True)
+    assert len(pd.read_parquet(found.path)) == 12_000
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda frame: frame.drop(columns="x1"), "E133"),
+        (lambda frame: frame.drop(columns="site"), "E133"),
+        (lambda frame: frame.assign(site="z"), "E134"),
+        (lambda frame: frame.assign(site=frame["site"].where(frame.index > 3)), "E110"),
+        (lambda frame: frame.assign(x2=np.inf), "E115"),
+    ],
+    ids=["column", "domain", "unseen", "no domain", "infinite"],
+)
+def test_what_cannot_be_classed_is_said_and_nothing_appears(
+    world, model, tmp_path, change, code
+):
+    change(world.frame).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(CodedError) as error:
+        predict(model, tmp_path / "rows.parquet", tmp_path / "out")
+    assert error.value.code == code
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_domain_are_left_out_when_asked(world, model, tmp_path):
+    gaps = world.frame.assign(site=world.frame["site"].where(world.frame.index > 3))
+    gaps.to_parquet(tmp_path / "rows.parquet")
+    found = predict(
+        model, tmp_path / "rows.parquet", tmp_path / "out", drop_missing_domain=True
+    )
+    assert pd.read_parquet(found.path)["row_id"].tolist() == list(range(5, 12_001))
+    assert [message.code for message in found.messages] == ["W144"]
+
+
+def test_a_model_without_columns_is_refused(world, tmp_path):
+    plain = DomainMixture(3, search=False, random_state=0).fit(
+        world.X[:900], world.frame["site"][:900]
+    )
+    with pytest.raises(CodedError, match="which columns it takes") as error:
+        predict(plain, world.folder, tmp_path / "out")
+    assert error.value.code == "E162"
