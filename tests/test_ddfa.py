@@ -500,3 +500,31 @@ def test_labels_cannot_reach_fit(few, seed):
         assert_array_equal(fitted.prevalence_, plain.prevalence_)
         assert_array_equal(fitted.labels_, plain.labels_)
         assert fitted.score(X, planted, domains=domains) == plain.score(X, domains)
+
+
+def test_prediction_in_blocks_and_at_once_agree(monkeypatch, seed):
+    X, domains, _ = make_latent_shift(
+        900, n_classes=3, n_domains=4, n_features=5, random_state=seed
+    )
+    model = DDFA(3, discriminator="logistic", random_state=seed).fit(X, domains)
+    whole = model.predict_proba(X, domains)
+    monkeypatch.setattr("shoal.ddfa.PREDICT_ROWS", 11)
+    assert_allclose(model.predict_proba(X, domains), whole, atol=1e-6)
+    assert_array_equal(model.predict(X, domains), model.labels_)
+
+
+def test_a_function_is_asked_once_about_all_rows(seed):
+    data = make_latent_shift(
+        600, n_classes=2, n_domains=3, random_state=seed, return_bunch=True
+    )
+    asked = []
+
+    def oracle(rows):
+        asked.append(len(rows))
+        return data.bayes_discriminator(rows)
+
+    model = DDFA(2, discriminator=oracle, random_state=seed)
+    model.fit(data.X, data.domains)
+    asked.clear()
+    model.predict(np.repeat(data.X, 40, axis=0))
+    assert asked == [24_000]

@@ -428,3 +428,19 @@ def test_canonical_order_does_not_depend_on_the_order_given(seed, shuffle):
         prevalence[:, prob.canonical_order(prevalence)],
         shuffled[:, prob.canonical_order(shuffled)],
     )
+
+
+@pytest.mark.parametrize("row", [0, 4095, 4096, 9999])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.5, 0.9])
+def test_one_bad_row_among_many_is_found(row, value):
+    table = np.full((10_000, 3), 1 / 3)
+    assert prob.check_stochastic(table, "q") is table
+    table[row, 1] = value
+    with pytest.raises(ValueError, match=rf"row {row}\b"):
+        prob.check_stochastic(table, "q")
+
+
+def test_infinities_that_cancel_are_found():
+    table = np.array([[np.inf, -np.inf, 1.0]])
+    with pytest.raises(ValueError, match="infinite values"):
+        prob.check_stochastic(table, "q")

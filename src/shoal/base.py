@@ -6,11 +6,12 @@ scoring, adaptation and naming then follow from the probability algebra alone.
 """
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import DomainMissingError
@@ -33,6 +34,9 @@ __all__ = ["LatentShiftEstimator"]
 
 Array = np.ndarray[Any, Any]
 
+# Class mixes that differ by less, each class relative to itself, are the same mix.
+SAME_MIX = 1e-12
+
 STRATIFY = (
     "Only these can be scored; in cross-validation, split rows by "
     "StratifiedKFold(shuffle=True)"
@@ -45,6 +49,9 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
     # What check_X accepts at predict; a subclass may widen it.
     _accept_sparse = False
     _input_dtype: Any = (np.float64, np.float32)
+    # Rows that are predicted together: what a block needs beyond the result comes once.
+    # None: all of them, for what must be asked once.
+    _block_rows: int | None = None
 
     def _class_given_x(self, X: Any) -> Array:
         """q(y|x) under the mix of domains used in fit; X is already validated."""
@@ -104,14 +111,40 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         self, X: Any, codes: Array | None, prevalence: Array | None
     ) -> Array:
         """p(y|x) in the domain of each row, under a class mix, or in the equal mix."""
-        class_given_x = self._class_given_x(X)
+        result = np.empty((X.shape[0], self.n_classes_))
+        for rows, block in self._posterior_blocks(X, codes, prevalence):
+            if rows.start == 0:
+                result = result.astype(block.dtype, copy=False)
+            result[rows] = block
+        return result
+
+    def _posterior_blocks(
+        self, X: Any, codes: Array | None, prevalence: Array | None
+    ) -> Iterator[tuple[slice, Array]]:
+        mix = self._wanted_mix(codes, prevalence)
+        for rows in gen_batches(X.shape[0], self._block_rows or max(X.shape[0], 1)):
+            own = None if codes is None else codes[rows]
+            yield rows, self._in_mix(self._class_given_x(X[rows]), own, mix)
+
+    def _wanted_mix(
+        self, codes: Array | None, prevalence: Array | None
+    ) -> Array | None:
+        """Class mix that q(y|x) has to be moved to; None where it need not move."""
+        if codes is not None or prevalence is not None:
+            return prevalence
+        mix = self.prevalence_.mean(axis=0)
+        same = np.abs(mix - self.class_weight_) <= SAME_MIX * self.class_weight_
+        return None if same.all() else np.asarray(mix)
+
+    def _in_mix(
+        self, class_given_x: Array, codes: Array | None, mix: Array | None
+    ) -> Array:
+        """Move q(y|x) to the domain of each row, to a class mix, or nowhere."""
         if codes is not None:
             return self._in_domains(class_given_x, codes)
-        if prevalence is None:
-            prevalence = self.prevalence_.mean(axis=0)
-            if np.array_equal(prevalence, self.class_weight_):
-                return class_given_x
-        return shift_prior(class_given_x, self.class_weight_, prevalence)
+        if mix is None:
+            return class_given_x
+        return shift_prior(class_given_x, self.class_weight_, mix)
 
     def _in_domains(self, class_given_x: Array, codes: Array) -> Array:
         """p_d(y|x) from q(y|x), in the domain of each row."""
@@ -121,7 +154,17 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
 
     def predict(self, X: Any, domains: Any = None) -> Array:
         """Most probable class of each row, as an index 0..n_classes-1."""
-        return np.asarray(self.predict_proba(X, domains).argmax(axis=1))
+        check_is_fitted(self)
+        X = self._check_rows(X)
+        codes = encode_domains(domains, self.domains_, n_samples=X.shape[0])
+        return self._most_probable(X, codes)
+
+    def _most_probable(self, X: Any, codes: Array | None) -> Array:
+        """Class of each row; X is already validated."""
+        labels = np.empty(X.shape[0], dtype=np.intp)
+        for rows, block in self._posterior_blocks(X, codes, None):
+            labels[rows] = block.argmax(axis=1)
+        return labels
 
     def fit_predict(
         self, X: Any, y: Any = None, *, domains: Any = None, **fit_params: Any

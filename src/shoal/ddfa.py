@@ -28,7 +28,11 @@ from shoal.stages.discretize.candidates import (
     list_discretizers,
 )
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
-from shoal.stages.discriminate.candidates import needs_all_columns, with_seeds
+from shoal.stages.discriminate.candidates import (
+    is_given,
+    needs_all_columns,
+    with_seeds,
+)
 from shoal.stages.discriminate.crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
 from shoal.stages.factorize.estimator import METHODS
@@ -49,6 +53,9 @@ Array = np.ndarray[Any, Any]
 JUDGING_ROWS = 20_000
 # A number of classes is looked for in this many clusters a domain.
 CLUSTERS_PER_DOMAIN = 3
+# Rows that are predicted together: few calls of the discriminator, and q(d|x) of all
+# rows never exists.
+PREDICT_ROWS = 16_384
 # A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
 OUTSIDE = 0.3
 
@@ -268,6 +275,12 @@ class DDFA(LatentShiftEstimator):
         return self._in_domains(self.adjuster_.predict_proba(domain_given_x), codes)
 
     # ---- after the fit ------------------------------------------------------------
+
+    @property
+    def _block_rows(self) -> int | None:  # type: ignore[override]
+        """A function or frozen model is asked once, about all rows."""
+        model = getattr(self.discriminator_, "estimator_", self.discriminator_)
+        return None if is_given(model) else PREDICT_ROWS
 
     def _class_given_x(self, X: Any) -> Array:
         domain_given_x = self.discriminator_.predict_proba(self._varying(X))

@@ -340,3 +340,15 @@ def test_labels_cannot_reach_a_fit(penguins):
     grouped = DomainMixture(3, **QUICK)
     grouped.fit(penguins.X[by_label], penguins.domains[by_label])
     assert_array_equal(grouped.labels_, plain.labels_[by_label])
+
+
+def test_prediction_does_not_depend_on_the_blocks(monkeypatch, seed):
+    X, domains, _ = make_latent_shift(
+        900, n_classes=3, n_domains=4, n_features=5, random_state=seed
+    )
+    model = DomainMixture(3, search=False, random_state=seed).fit(X, domains)
+    whole = model.predict_proba(X, domains)
+    monkeypatch.setattr(DomainMixture, "_block_rows", 7)
+    assert_allclose(model.predict_proba(X, domains), whole, atol=1e-12)
+    assert_array_equal(model.predict(X, domains), whole.argmax(axis=1))
+    assert_array_equal(model.labels_, whole.argmax(axis=1))

@@ -107,3 +107,26 @@ def test_float32_in_float32_out(rows):
         rows.astype(np.float32)
     )
     assert Z.dtype == np.float32
+
+
+@pytest.mark.parametrize("expansion", ["linear", "rbf", "quadratic"])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_logits_are_weights_times_the_design(rows, expansion, dtype, seed):
+    rows = rows.astype(dtype)
+    rows[3, 2] = 1e6  # a wild cell is pulled in on both ways
+    features = FeatureMap("column", expansion, n_components=7)
+    features.fit(rows, np.ones(500))
+    Z = features.transform(rows)
+    weights = np.random.default_rng(seed).normal(size=(4, Z.shape[1] + 1))
+    logits = features.logits(rows, weights)
+    assert logits.flags.c_contiguous
+    expected = weights[:, :-1] @ Z.T.astype(float) + weights[:, -1:]
+    assert_allclose(logits, expected, atol=1e-10 if dtype == "f8" else 1e-3)
+
+
+def test_logits_survive_a_spread_that_cannot_divide_the_weights():
+    X = np.array([[0.0], [1.0], [0.0], [1.0]]) * 1e-42
+    X = X.astype("f4")
+    features = FeatureMap("column").fit(X, np.ones(4))
+    weights = np.array([[1e3, 0.0], [-1e3, 0.0]])
+    assert np.isfinite(features.logits(X, weights)).all()

@@ -206,3 +206,22 @@ def test_long_lists_of_known_domains_are_abbreviated():
         ValueError, match=r"known: 0, 1, 2, 3, 4, 5, \.\.\.\. Use adapt"
     ):
         validation.encode_domains(99, np.arange(50), n_samples=1)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([-128, 127, 0] * 100, dtype=np.int8),
+        np.array([2**64 - 1, 2**64 - 3] * 3, dtype=np.uint64),
+        np.array([-(2**63), 2**63 - 1, 5], dtype=np.int64),
+        np.array([200, 3, 255, 3], dtype=np.uint8),
+        np.array(["b", "", "aa", "b"]),
+    ],
+    ids=["int8", "uint64", "int64", "uint8", "text"],
+)
+def test_columns_of_one_kind_are_coded_as_unique_does(values):
+    codes, names = validation.encode_column(values, name="domains")
+    expected, inverse = np.unique(values, return_inverse=True)
+    assert names.dtype == values.dtype
+    assert names.tolist() == expected.tolist()
+    assert codes.tolist() == inverse.tolist()

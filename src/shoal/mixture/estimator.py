@@ -38,7 +38,9 @@ UNFINISHED = 1e-3
 LAST_ITERATIONS = 20
 # A class rarer than this everywhere holds no rows to speak of.
 COLLAPSED = 1e-3
-PREDICT_ROWS = 16_384
+# A block's numbers fit in a core's own cache; an expanded design matrix of all rows
+# never exists.
+PREDICT_ROWS = 4096
 NOVELTY_ROWS = 5_000
 
 
@@ -147,6 +149,7 @@ default="auto"
     """
 
     _accept_sparse = True
+    _block_rows = PREDICT_ROWS
 
     def __init__(
         self,
@@ -248,12 +251,7 @@ default="auto"
         self._keep(solution, rows, names)
         familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
-        self.labels_ = np.concatenate(
-            [
-                self._posterior(X[rows], codes[rows], None).argmax(axis=1)
-                for rows in gen_batches(len(codes), PREDICT_ROWS)
-            ]
-        )
+        self.labels_ = self._most_probable(X, codes)
         self._warn_about(solution)
         return self
 
@@ -376,14 +374,14 @@ default="auto"
         return self.features_.scaled(X if self.varying_.all() else X[:, self.varying_])
 
     def _class_given_x(self, X: Any) -> Array:
-        weights = self.weights_.astype(X.dtype)
         result = np.empty((X.shape[0], self.n_classes_))
         for rows in gen_batches(X.shape[0], PREDICT_ROWS):
             block = X[rows] if self.varying_.all() else X[rows][:, self.varying_]
-            design = self.features_.transform(block)
-            logits = np.asarray((design @ weights[:, :-1].T).T) + weights[:, -1:]
-            result[rows] = softmax_classes(logits)[0].T
-        result /= result.sum(axis=1, keepdims=True)
+            g = softmax_classes(self.features_.logits(block, self.weights_))[0]
+            if g.dtype != np.float64:  # its sum is 1 in single precision only
+                g = g.astype(np.float64)
+                g /= g.sum(axis=0)
+            result[rows] = g.T
         return result
 
 

@@ -97,6 +97,23 @@ class FeatureMap:
         assert result is not None
         return result
 
+    def logits(self, X: Any, weights: Array) -> Array:
+        """Weights times z(x), and their intercept; shape (n_classes, n_samples).
+
+        Plain columns are only centred, their spread divides the weights instead: the
+        design matrix is not made.
+        """
+        slope, intercept = np.split(weights.astype(self.dtype_), [-1], axis=1)
+        folded = None
+        if self.dense_ and self.expansion == "linear":
+            with np.errstate(over="ignore"):
+                folded = slope / self.spread_.astype(self.dtype_)
+        if folded is not None and np.isfinite(folded).all():
+            values = self._centred(X) @ folded.T
+        else:
+            values = self.transform(X) @ slope.T
+        return np.add(values.T, intercept, order="C")
+
     # ---- scaling ------------------------------------------------------------------
 
     def _fit_dense(self, X: Array, row_weight: Array) -> None:
@@ -133,22 +150,27 @@ class FeatureMap:
 
     def _clip(self, X: Array) -> Array:
         low, high = self.low_.astype(X.dtype), self.high_.astype(X.dtype)
-        if (X >= low).all() and (X <= high).all():
+        # Columns of like size are seen to be tame at a glance, three times as fast.
+        tame = X.min() >= low.max() and X.max() <= high.min()
+        if tame or ((X >= low).all() and (X <= high).all()):
             return X
         return np.clip(X, low, high)
 
     def scaled(self, X: Any) -> Any:
         """Rows after scaling, before any expansion."""
-        if is_sparse(X) and self.dense_:
-            X = X.toarray()  # centring fills the zeros anyway
-        elif not is_sparse(X) and not self.dense_:
-            X = sparse.csr_array(X)
-        if is_sparse(X):
+        if not self.dense_:
+            X = X if is_sparse(X) else sparse.csr_array(X)
             scaled = X.multiply(1 / self.spread_).tocsr()
             return scaled.astype(self.dtype_)
-        scaled = self._clip(X) - self.centre_.astype(self.dtype_)
+        scaled = self._centred(X)
         scaled /= self.spread_.astype(self.dtype_)
         return scaled
+
+    def _centred(self, X: Any) -> Array:
+        """Dense rows, wild values pulled in, around the centre of each column."""
+        if is_sparse(X):
+            X = X.toarray()  # centring fills the zeros anyway
+        return np.asarray(self._clip(X) - self.centre_.astype(self.dtype_))
 
     # ---- expansions ---------------------------------------------------------------
 
