@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
-from shoal.cli.models import Loaded, Model, load_model
+from shoal.cli.models import Device, Loaded, Model, load_model
 from shoal.cli.options import Force, Level, Out, Speech, Work, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import RUN, filled_folder, refuse_existing
@@ -42,6 +42,7 @@ def adapt(
     speech: Speech,
     domain_name: DomainName,
     level: Level = 0.9,
+    device: Device = "auto",
     out: Out = None,
     force: Force = False,
 ) -> None:
@@ -60,7 +61,7 @@ def adapt(
         refuse_in_place(folder, model)
         with output.stages(plan) as stages:
             stages.begin("read")
-            loaded = load_model(model)
+            loaded = load_model(model, device)
             name = new_name(loaded, domain_name)
             table = loaded.table(output, data, rows, require_domain=False)
             stages.begin("adapt")

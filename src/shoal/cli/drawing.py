@@ -9,6 +9,7 @@ from shoal.cli.messages import CommandError
 from shoal.cli.models import load_model
 from shoal.cli.options import Work
 from shoal.cli.output import Output
+from shoal.cli.pictures import pictures_of
 from shoal.cli.places import filled_file
 from shoal.cli.prevalences import fitted_classes
 from shoal.cli.progress import Stage
@@ -86,4 +87,6 @@ def summarize_again(
             X, domains, n_jobs=work.n_jobs, random_state=seed
         )
     fitted = Fitted(table, loaded.model, None, intervals, diagnosis)
-    return summary_of(output, fitted, work, folder_of(model))
+    shown = Path(data[0]) if table.kind == "images" else None
+    pictures = pictures_of(shown, table)
+    return summary_of(output, fitted, work, folder_of(model), images=pictures)

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from shoal.cli.fitting import Fitted, Settings, find_classes, parse_k, plan_fit
 from shoal.cli.groups import with_groups
+from shoal.cli.imaging import Encoder, embed_table, plan_images
 from shoal.cli.naming import names_from
 from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
+from shoal.cli.pictures import ImagesFolder, pictures_of
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.reading import Data, Source, name_of, read
 from shoal.cli.runs import FILES, REPORT, write_record, write_results
@@ -48,6 +50,7 @@ NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")
 def fit(
     data: Data,
     source: Source,
+    encoder: Encoder,
     work: Work,
     speech: Speech,
     k: K = "auto",
@@ -55,6 +58,7 @@ def fit(
     level: Level = 0.9,
     names: Names = None,
     reruns: Reruns = 0,
+    images: ImagesFolder = None,
     out: Out = None,
     no_report: NoReport = False,
     redact: Redact = False,
@@ -66,19 +70,27 @@ def fit(
     for intervals and diagnoses. Writes to --out (shoal-NAME if not given): the model,
     prevalence.csv, assignments, diagnostics.json, draws.npz, summary.json, run.json
     and report.html. A column given as --label is held aside and only used to score.
+    A folder of images needs --encoder; the model then takes such folders.
     """
     with running("fit", **speech.options) as output:
         known = None if names is None else names_from(names)
-        settings = Settings(work, parse_k(k), level, bootstrap, known, reruns)
+        more = plan_images(encoder)
+        settings = Settings(work, parse_k(k), level, bootstrap, known, reruns, more)
         folder = out or Path(f"shoal-{name_of(data)}")
         refuse_existing(folder, FILES, force=force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
         with output.stages(plan) as stages:
             stages.begin("read")
             table = read(output, data, source, work.seed, redact=redact)
-            fitted = find_classes(output, stages, table, settings)
+            embedded = None
+            if encoder.given:
+                table, embedded = embed_table(output, stages, table, encoder, work)
+            fitted = find_classes(output, stages, table, settings, embedded)
             stages.begin("write")
-            summary = summary_of(output, fitted, work, folder, redact=redact)
+            shown = None if embedded is None else embedded.folder
+            pictures = pictures_of(images or shown, fitted.table)
+            options = {"redact": redact, "images": pictures}
+            summary = summary_of(output, fitted, work, folder, **options)
             write_run(output, folder, fitted, summary, report=not no_report)
         output.data = results(fitted, summary)
         show_results(output)
@@ -96,7 +108,7 @@ def summary_of(
         fitted.model,
         table.X,
         table.domains,
-        feature_names=table.feature_names,
+        feature_names=table.feature_names or None,
         frame=table.frame,
         ids=table.ids,
         labels=table.labels,

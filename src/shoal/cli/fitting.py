@@ -4,8 +4,8 @@ Numpy and scikit-learn are imported inside the functions: the command line must 
 to print its help without them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import CommandError
@@ -43,11 +43,16 @@ class Settings:
     n_resamples: int = 200
     names: Names | None = None
     n_reruns: int = 0
+    more_stages: Mapping[str, Stage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model and all that was asked about it."""
+    """A fitted model and all that was asked about it.
+
+    ``stored`` is what to save where that is more than ``model``: with the network in
+    front of it.
+    """
 
     table: "Table"
     model: Any
@@ -55,6 +60,7 @@ class Fitted:
     intervals: Any
     diagnosis: Any
     refits: tuple[Any, ...] = ()
+    stored: Any = None
 
 
 def parse_k(text: str) -> int | None:
@@ -83,10 +89,13 @@ def refuse_too_many(k: int | None, n_domains: int) -> None:
 def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stage]:
     """Stages of a fit; costs are shares of the seconds measured on small tables."""
     plan = {"read": Stage(f"reading {name}", 3)}  # and loading the libraries
+    more = settings.more_stages
+    plan |= {key: stage for key, stage in more.items() if key == "embed"}
     if settings.k is None:
         plan["choose"] = Stage("choosing the number of classes", 3)
+    plan["fit"] = Stage("finding the classes", 4)
+    plan |= {key: stage for key, stage in more.items() if key == "tune"}
     plan |= {
-        "fit": Stage("finding the classes", 4),
         "diagnose": Stage("asking whether to trust them", 3),
         "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 3),
     }
@@ -104,19 +113,39 @@ def estimator_for(kind: str, k: int | None, work: Work) -> Any:
 
     if kind in ("counts", "text"):
         return DiscreteMixture(k, input="counts", random_state=work.seed)
+    if kind == "images":  # what can become a layer of the network
+        return DomainMixture(
+            k,
+            scale="global",
+            expansion="linear",
+            random_state=work.seed,
+            n_jobs=work.n_jobs,
+        )
     return DomainMixture(k, random_state=work.seed, n_jobs=work.n_jobs)
 
 
 def find_classes(
-    output: Output, stages: Stages, table: "Table", settings: Settings
+    output: Output,
+    stages: Stages,
+    table: "Table",
+    settings: Settings,
+    embedded: Any = None,
 ) -> Fitted:
-    """Choose the number of classes unless given, fit, diagnose and resample."""
+    """Choose the number of classes unless given, fit, diagnose and resample.
+
+    ``embedded`` is the network whose features the table holds, if any.
+    """
     from threadpoolctl import threadpool_limits
 
     work = settings.work
     # own threads work side by side; those of BLAS would wait for each other
     with threadpool_limits(1):
         model, choice = fit_only(output, stages, table, settings)
+        stored = None
+        if embedded is not None:
+            if "tune" in settings.more_stages:
+                stages.begin("tune")
+            stored, model, table = embedded.finish(model, table)
         stages.begin("diagnose")
         diagnosis = model.diagnose(table.X, table.domains, random_state=work.seed)
         refuse_no_signal(diagnosis)
@@ -130,7 +159,7 @@ def find_classes(
             random_state=work.seed,
         )
         refits = tuple(fit_again(stages, table, model.n_classes_, settings))
-    return Fitted(table, model, choice, intervals, diagnosis, refits)
+    return Fitted(table, model, choice, intervals, diagnosis, refits, stored)
 
 
 def fit_again(

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.messages import CommandError
+from shoal.cli.options import working
 from shoal.cli.output import Output
 from shoal.cli.reading import Rows, one_or_all
 
 if TYPE_CHECKING:
     from shoal.io import Table
 
-__all__ = ["Loaded", "Model", "load_model", "refuse_no_domains"]
+__all__ = ["Device", "Loaded", "Model", "load_model", "refuse_no_domains"]
+
+Device = Annotated[
+    str, working("--device", help="For images: auto, cpu, cuda or cuda:1.")
+]
 
 Model = Annotated[
     Path,
@@ -116,11 +121,18 @@ def check_known(domains: Any, model: Any) -> None:
         )
 
 
-def load_model(path: Path) -> Loaded:
-    """The model in a folder, with its columns; E135 or E162 if it has none."""
+def load_model(path: Path, device: str = "auto") -> Loaded:
+    """The model in a folder, with its columns; E135 or E162 if it has none.
+
+    A model with a network computes on ``device``.
+    """
     import shoal
 
     model = shoal.load(path)
+    if hasattr(model, "backbone_"):
+        from shoal.cli.networks import start_torch
+
+        model.set_params(device=start_torch(device, None))
     schema = getattr(model, "schema_", None)
     if schema is None:
         raise CommandError(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.mixes import read_mix
-from shoal.cli.models import Loaded, Model, load_model, refuse_no_domains
+from shoal.cli.models import Device, Loaded, Model, load_model, refuse_no_domains
 from shoal.cli.options import Force, Speech, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_file, refuse_existing
@@ -56,6 +56,7 @@ def predict(
     pooled: Pooled = False,
     prevalence: Prevalence = None,
     min_confidence: Confidence = UNSURE,
+    device: Device = "auto",
     out: OutFile = None,
     force: Force = False,
 ) -> None:
@@ -74,7 +75,7 @@ def predict(
         refuse_existing(path, force=force)
         with output.stages(plan) as stages:
             stages.begin("load")
-            loaded = load_model(model)
+            loaded = load_model(model, device)
             names = list(loaded.model.class_names_)
             mix = None if prevalence is None else read_mix(prevalence, names)
             stages.begin("class")

@@ -207,7 +207,7 @@ def refuse_images(table: "Table") -> None:
         raise CommandError(
             "E124",
             f'"{table.source["path"]}" holds images, and classes are found in columns',
-            "`shoal embed` them first, and fit the .npz file that it writes",
+            "fit them with --encoder, or `shoal embed` them first",
         )
 
 

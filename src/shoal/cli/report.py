@@ -12,6 +12,7 @@ from shoal.cli.messages import CommandError
 from shoal.cli.models import Model
 from shoal.cli.options import Force, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
+from shoal.cli.pictures import ImagesFolder, add_pictures
 from shoal.cli.places import refuse_changed, update_record
 from shoal.cli.reading import Rows, split_names
 from shoal.cli.runs import REPORT, folder_of, read_summary
@@ -52,6 +53,7 @@ def report(
     title: Title = None,
     max_mb: MaxMb = 5.0,
     sections: Sections = None,
+    images: ImagesFolder = None,
     out: OutFile = None,
     open_it: Open = False,
     force: Force = False,
@@ -72,6 +74,8 @@ def report(
             summary = summarize_again(output, model, data, rows, work)
         else:
             summary = named(output, read_summary(model), model)
+        if images is not None:
+            add_pictures(summary, images)
         if title is not None:
             summary["title"] = title
         output.data = draw(path, summary, max_mb=max_mb, sections=wanted)

@@ -59,9 +59,9 @@ def write_results(
     import shoal
     from shoal.report import prevalence_records
 
-    table, model, intervals = fitted.table, fitted.model, fitted.intervals
-    training = _training(summary)
-    shoal.save(model, place / MODEL, schema=table.schema, summary=training)
+    table, intervals = fitted.table, fitted.intervals
+    stored, training = fitted.stored or fitted.model, _training(summary)
+    shoal.save(stored, place / MODEL, schema=table.schema, summary=training)
     write_csv(place / PREVALENCE, prevalence_records(summary))
     _write_assignments(place, fitted, redact)
     write_json(place / DIAGNOSTICS, fitted.diagnosis.to_dict())

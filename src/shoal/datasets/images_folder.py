@@ -10,7 +10,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
-from shoal.io.images import BAD_SHARE, ImageList, list_images, read_pixels
+from shoal.io.images import (
+    BAD_SHARE,
+    ImageList,
+    inner_folders,
+    list_images,
+    read_pixels,
+)
 
 __all__ = [
     "check_readable",
@@ -108,11 +114,10 @@ def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> Non
 def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:
     """Domains, labels (inner folders, or None), files and skipped files."""
     names = np.array(listed.names)
-    inner = [name.split("/")[1:-1] for name in names[readable]]
-    has_classes = all(len(folders) == 1 for folders in inner)
+    labels = inner_folders(names[readable].tolist())
     return {
         "domains": listed.domains[readable].astype(str),
-        "labels": np.array([folder for (folder,) in inner]) if has_classes else None,
+        "labels": None if labels is None else labels.astype(str),
         "files": names[readable],
         "skipped": [*listed.skipped, *names[~readable].tolist()],
     }

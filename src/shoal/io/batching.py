@@ -21,6 +21,8 @@ from shoal.io.anndata import H5adRows, opened
 from shoal.io.arrays import map_npy, read_side
 from shoal.io.cells import row_number
 from shoal.io.content import Content
+from shoal.io.images import list_images, read_pixels
+from shoal.io.names import join
 from shoal.io.options import MISSING, Options
 from shoal.io.schema import Schema
 from shoal.io.sources import file_names, find_file, is_path, open_content, recognise
@@ -29,6 +31,8 @@ from shoal.io.table import Column, Message, Table
 __all__ = ["BATCH_ROWS", "batches"]
 
 BATCH_ROWS = 65_536
+# Bytes of pixels that a batch of images may take.
+PIXEL_BYTES = 64 * 2**20
 
 
 def batches(
@@ -82,19 +86,20 @@ def batches(
         sep=sep,
         encoding=encoding,
         na=[token for token in schema.missing if token not in MISSING],
-        require_domain=False,
     )
     several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
     paths = list(data) if several else [data]
     names = file_names(paths) if all(map(is_path, paths)) else [None]
     start = n_kept = 0
     for path, name in zip(paths, names, strict=True):
-        for content in _contents(path, options, schema, batch_rows):
+        told = replace(options, require_domain=require_domain)
+        for content in _contents(path, told, schema, batch_rows):
             numbered = _numbered(content, start)
             start += content.n_rows
-            messages: list[Message] = []
+            messages: list[Message] = list(content.messages)
             if drop_missing_domain:
-                numbered, messages = _without_missing(numbered, schema)
+                numbered, dropped = _without_missing(numbered, schema)
+                messages += dropped
             if numbered.n_rows:
                 n_kept += numbered.n_rows
                 yield _table(numbered, schema, name, messages, require_domain)
@@ -185,6 +190,10 @@ def _contents(
     data: Any, options: Options, schema: Schema, batch_rows: int
 ) -> Iterator[Content]:
     """Pieces of a source; only formats that must be are read whole."""
+    if schema.kind == "images":
+        yield from _pictures(data, options, schema, batch_rows)
+        return
+    options = replace(options, require_domain=False)
     if is_path(data) and str(data) != "-":
         path = find_file(data)
         if not path.is_dir():
@@ -251,6 +260,41 @@ def _mapped(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
         yield Content(frame=frame, matrix=rows)
 
 
+def _pictures(
+    data: Any, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    """Pixels of the images in a folder, as many at a time as memory allows."""
+    folder = find_file(data) if is_path(data) and str(data) != "-" else None
+    if folder is None or not folder.is_dir() or schema.size is None:
+        raise ModelFileError(
+            "E133", "this model takes a folder of images", "DATA/<domain>/*.jpg"
+        )
+    listed = list_images(folder, need_domains=options.require_domain)
+    messages = tuple(listed.messages)
+    step = min(batch_rows, max(PIXEL_BYTES // (3 * schema.size**2), 1))
+    for first in range(0, len(listed.names), step):
+        part = slice(first, first + step)
+        pixels, readable = read_pixels(listed.paths[part], schema.size)
+        lost = np.array(listed.names[part], dtype=object)[~readable]
+        index = pd.RangeIndex(first, first + len(readable))
+        frame = pd.DataFrame({"domain": listed.domains[part]}, index)[readable]
+        yield Content(
+            frame=frame,
+            matrix=pixels,
+            ids=np.array(listed.names[part], dtype=object)[readable],
+            messages=(*messages, *_lost(lost, len(listed.names))),
+        )
+        messages = ()
+
+
+def _lost(names: Any, n_files: int) -> list[Message]:
+    """W128 for images that turned out to be damaged when they were read in full."""
+    if not len(names):
+        return []
+    text = f"some of {n_files:,} images cannot be read ({join(list(names), 3)})"
+    return [Message("W128", text, "they are left out; replace them to keep them")]
+
+
 def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
     with opened(path) as file:
         rows = H5adRows(file, options)
@@ -280,4 +324,5 @@ def _take(content: Content, rows: Any) -> Content:
         frame=content.frame.iloc[rows],
         matrix=None if content.matrix is None else content.matrix[rows],
         ids=None if content.ids is None else np.asarray(content.ids)[rows],
+        messages=content.messages,
     )

@@ -24,7 +24,7 @@ class Content:
         source from 0, whatever was left out since.
     matrix : ndarray, CSR array or None
         Beside a matrix, the columns of ``frame`` say things about rows but are no
-        features.
+        features. Pixels of images, where a model takes them, have four axes.
     matrix_names : list of str or None
     kind : {"table", "counts", "text", "embedding"}
     source : dict
@@ -35,6 +35,8 @@ class Content:
         Whether the frame is the ``obs`` of an AnnData file.
     by_file : str or None
         Name of the column that says which of several files a row is from.
+    messages : tuple of Message
+        What reading noticed.
     """
 
     frame: pd.DataFrame
@@ -45,6 +47,7 @@ class Content:
     ids: Any = None
     annotated: bool = False
     by_file: str | None = None
+    messages: tuple[Any, ...] = ()
 
     @property
     def n_rows(self) -> int:

@@ -14,7 +14,14 @@ from shoal.io.extras import require
 from shoal.io.names import join
 from shoal.io.table import Message
 
-__all__ = ["ImageList", "holds_images", "list_images", "read_pixels"]
+__all__ = [
+    "ImageList",
+    "check_image",
+    "holds_images",
+    "inner_folders",
+    "list_images",
+    "read_pixels",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -71,7 +78,11 @@ def holds_images(root: Path) -> bool:
 
 
 def list_images(
-    root: Any, *, domain_from: str | None = None, skip_bad: bool = False
+    root: Any,
+    *,
+    domain_from: str | None = None,
+    skip_bad: bool = False,
+    need_domains: bool = True,
 ) -> ImageList:
     """List a folder of images and look at the head of each file.
 
@@ -83,6 +94,8 @@ def list_images(
         Regular expression for the path below root; its first group is the domain.
     skip_bad : bool, default=False
         Go on also when more than 1 % of the files cannot be read.
+    need_domains : bool, default=True
+        False takes images outside the folders of domains too; their domain is None.
 
     Returns
     -------
@@ -90,7 +103,10 @@ def list_images(
     """
     root = Path(root)
     files = sorted(_image_files(root))
-    domain_of = _domain_finder(root, files, domain_from)
+    if need_domains or domain_from is not None or not files:
+        domain_of = _domain_finder(root, files, domain_from)
+    else:
+        domain_of = _outer_folder
     names, domains, sizes, formats, skipped = [], [], [], [], []
     for path in files:
         name = path.relative_to(root).as_posix()
@@ -144,6 +160,24 @@ def read_pixels(
     return pixels[readable], readable
 
 
+def check_image(path: Path) -> None:
+    """Raise E128 for a file that is no image."""
+    if _head(path) is None:
+        raise InputError("E128", f'"{path}" cannot be read as an image', "replace it")
+
+
+def inner_folders(names: Sequence[str]) -> Array | None:
+    """The one folder below each image's domain, or None where any has none or more."""
+    inner = [name.split("/")[1:-1] for name in names]
+    if not all(len(folders) == 1 for folders in inner):
+        return None
+    return np.array([folder for (folder,) in inner], dtype=object)
+
+
+def _outer_folder(name: str) -> str | None:
+    return name.partition("/")[0] if "/" in name else None
+
+
 def _image_files(root: Path) -> Iterator[Path]:
     return (
         path
@@ -182,7 +216,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
             f'"{loose.name}" lies outside the folders of the domains',
             f"move it into {root}/<domain>/, or use --domain-from REGEX",
         )
-    return lambda name: name.partition("/")[0]
+    return _outer_folder
 
 
 def _head(path: Path) -> tuple[int, int, str] | None:

@@ -14,7 +14,7 @@ from shoal.io.cells import numbers, words
 from shoal.io.columns import Feature, plan_columns
 from shoal.io.content import Content, is_sparse
 from shoal.io.domains import DomainRule, ask_for_domain, learn_domains
-from shoal.io.images import list_images
+from shoal.io.images import inner_folders, list_images
 from shoal.io.names import join, require_columns
 from shoal.io.options import Options
 from shoal.io.schema import Schema
@@ -387,6 +387,27 @@ def _with_domains(content: Content, options: Options) -> Content:
     return replace(content, frame=content.frame.assign(domain=values))
 
 
+def _folder_labels(names: list[str], label: str | None) -> Array | None:
+    """True classes of images: the folder below the domain, where asked for as label."""
+    if label is None:
+        return None
+    found = inner_folders(names) if label == "label" else None
+    if found is None:
+        raise InputError(
+            "E107",
+            f'no label "{label}" of the images',
+            "--label label takes the folder below the domain, <domain>/<label>/*.jpg",
+        )
+    return found
+
+
+def _drawn(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """Some rows at random, where so many were asked for."""
+    if options.sample is None or len(frame) <= options.sample:
+        return frame
+    return frame.sample(options.sample, random_state=options.seed).sort_index()
+
+
 def _read_images(root: Path, options: Options) -> Table:
     """The list of a folder's images; pixels are for an encoder to read."""
     images = list_images(
@@ -401,6 +422,7 @@ def _read_images(root: Path, options: Options) -> Table:
             "domain": images.domains,
         }
     )
+    frame = _drawn(frame, options)
     domains, _, rule, messages = learn_domains(frame["domain"], options)
     source = {
         "path": str(root),
@@ -412,8 +434,8 @@ def _read_images(root: Path, options: Options) -> Table:
     return Table(
         X=None,
         domains=domains,
-        ids=np.array(images.names, dtype=object),
-        labels=None,
+        ids=frame["path"].to_numpy(dtype=object),
+        labels=_folder_labels(frame["path"].tolist(), options.label),
         feature_names=[],
         schema=Schema(kind="images", domain=rule),
         columns=[Column("domain", "domain", "name of the folder")],

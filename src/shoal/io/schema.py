@@ -52,6 +52,8 @@ class Schema:
     missing : tuple of str
         Text that means "no value".
     dtype : {"float64", "float32"}
+    size : int or None
+        Pixels a side of the images that the model's own network takes.
     """
 
     kind: str = "table"
@@ -66,6 +68,7 @@ class Schema:
     use_rep: str | None = None
     missing: tuple[str, ...] = MISSING
     dtype: str = "float64"
+    size: int | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -97,6 +100,8 @@ class Schema:
         ndarray or CSR array of shape (n_rows, n_features)
         """
         messages = [] if messages is None else messages
+        if self.kind == "images":
+            return data  # pixels, which the network of the model checks
         if self.n_columns is not None:
             return self._encode_matrix(data)
         if not hasattr(data, "columns"):
@@ -276,6 +281,7 @@ class Schema:
             and self.dtype in ("float64", "float32")
             and all(item is None or isinstance(item, str) for item in texts)
             and (self.n_columns is None or type(self.n_columns) is int)
+            and (self.size is None or type(self.size) is int and self.size > 0)
             and all(
                 isinstance(feature.name, str)
                 and feature.kind in ("number", "category", "date")

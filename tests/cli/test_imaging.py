@@ -1,0 +1,204 @@
+"""`shoal fit` on a folder of images, and what its model can be asked."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+torch = pytest.importorskip("torch")
+from numpy.testing import assert_allclose  # noqa: E402
+from PIL import Image  # noqa: E402
+
+import shoal  # noqa: E402
+import shoal.vision.finetune as finetune  # noqa: E402
+from shoal.cli import main  # noqa: E402
+from shoal.vision.encode import encode  # noqa: E402
+from shoal.vision.nets import resnet, save_backbone  # noqa: E402
+
+FIT = ["fit", "photos", "--encoder", "net.safetensors", "--device", "cpu", "--k", "2"]
+FIT += ["--bootstrap", "5", "--label", "label", "--out", "run"]
+SHARES = {"north": 0.1, "east": 0.5, "south": 0.9}
+
+
+def save_stripes(root: Path, shares: dict[str, float], n_images: int) -> None:
+    """root/<site>/<kind>/<number>.png: stripes across and down, dark and bright."""
+    rng = np.random.default_rng(0)
+    for site, share in shares.items():
+        for number in range(n_images):
+            kind = int(rng.random() < share)
+            stripes = np.indices((8, 8))[kind] % 4 < 2
+            light = np.where(stripes, 150 + 60 * kind, 40 + 60 * kind)[..., None]
+            pixels = light + rng.normal(0, 4, (8, 8, 3))
+            path = root / site / ("across", "down")[kind] / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images, a network with random weights, and the run of a fit."""
+    folder = tmp_path_factory.mktemp("images")
+    save_stripes(folder / "photos", SHARES, 40)
+    save_stripes(folder / "new", {"west": 0.5}, 30)
+    torch.manual_seed(0)
+    facts = {"depth": "18", "stem": "cifar", "size": "8"}
+    save_backbone(resnet(18), folder / "net.safetensors", facts)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.chdir(folder)
+        main([*FIT, "--quiet"])
+    assert end.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def here(cli, made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with all of it; ``cli`` works there too."""
+    monkeypatch.chdir(made)
+    return made
+
+
+def read_images(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    paths = sorted(folder.rglob("*.png"))
+    pixels = np.stack([np.asarray(Image.open(path)) for path in paths])
+    names = np.array([path.relative_to(folder).as_posix() for path in paths])
+    return pixels, np.array([path.parts[-3] for path in paths]), names
+
+
+def test_the_model_holds_the_network_and_classes_as_the_table_says(here: Path):
+    model = shoal.load(here / "run")
+    assert type(model).__name__ == "ImageMixture"
+    pixels, sites, names = read_images(here / "photos")
+    table = pd.read_parquet(here / "run" / "assignments.parquet")
+    assert table["row_id"].tolist() == names.tolist()
+    proba = model.set_params(device="cpu").predict_proba(pixels, sites)
+    assert_allclose(table.filter(like="p_c"), proba, atol=1e-5)
+    head = model.head_
+    features = model._project(encode(model.backbone_, pixels, device="cpu"))
+    assert_allclose(head.predict_proba(features, sites), proba, atol=1e-5)
+
+
+def test_the_report_shows_the_pictures_and_scores(here: Path):
+    summary = json.loads((here / "run" / "summary.json").read_text())
+    assert summary["kind"] == "images"
+    rows = [row for home in summary["cards"][0]["exemplars"] for row in home["rows"]]
+    assert rows
+    assert all(row["image"].startswith("data:image/webp") for row in rows)
+    assert summary["score"]["accuracy"] > 0.9
+    assert "data:image" in (here / "run" / "report.html").read_text()
+
+
+def test_new_images_are_classed_and_a_new_place_is_adapted_to(here: Path, cli):
+    ended = cli("predict", "run", here / "photos", "--out", "p.parquet", "--json",
+                "--device", "cpu")  # fmt: skip
+    assert ended.code == 0, ended.stderr
+    before = pd.read_parquet(here / "run" / "assignments.parquet")
+    after = pd.read_parquet("p.parquet")
+    assert_allclose(after.filter(like="p_c"), before.filter(like="p_c"), atol=1e-5)
+    assert (after["row_id"] == before["row_id"]).all()
+    ended = cli(
+        "adapt", "run", "new", "--domain-name", "west", "--out", "west", "--json"
+    )
+    assert ended.code == 0, ended.stderr
+    shares = [one["estimate"] for one in json.loads(ended.stdout)["data"]["prevalence"]]
+    _, _, names = read_images(here / "new")
+    truth = np.mean(["down" in name for name in names])
+    assert min(abs(share - truth) for share in shares) < 0.1
+    known = shoal.load("west")
+    assert "west" in known.domains_.tolist()
+    ended = cli("predict", "west", "new", "--out", "w.csv", "--quiet")
+    assert ended.code == 0, ended.stderr
+
+
+def test_images_in_no_folder_at_all_are_one_new_place(here: Path, cli, tmp_path: Path):
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for number, path in enumerate(sorted((here / "new").rglob("*.png"))):
+        (flat / f"{number}.png").write_bytes(path.read_bytes())
+    options = ["--domain-name", "flat", "--out", tmp_path / "adapted", "--quiet"]
+    assert cli("adapt", "run", flat, *options).code == 0
+    out = tmp_path / "pooled.csv"
+    assert cli("predict", "run", flat, "--pooled", "--out", out, "--quiet").code == 0
+    ended = cli("predict", "run", flat, "--out", tmp_path / "no.csv")
+    assert ended.code == 3
+    assert "error[E127]" in ended.stderr
+
+
+def test_a_table_or_an_unknown_place_is_refused(here: Path, cli, tmp_path: Path):
+    (tmp_path / "x.csv").write_text("site,size\na,1\n")
+    ended = cli("predict", "run", tmp_path / "x.csv", "--out", tmp_path / "p.csv")
+    assert ended.code == 6
+    assert "error[E133] this model takes a folder of images" in ended.stderr
+    ended = cli("predict", "run", "new", "--out", tmp_path / "p.csv")
+    assert ended.code == 6
+    assert 'error[E134] the model has not seen the domain "west"' in ended.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_it_can_be_judged_and_drawn_again_from_the_images(here: Path, cli, tmp_path):
+    ended = cli("diagnose", "photos", "--model", "run", "--permutations", 5, "--json")
+    assert ended.code == 0, ended.stderr
+    page = tmp_path / "again.html"
+    ended = cli("report", "run", "photos", "--out", page, "--quiet")
+    assert ended.code == 0, ended.stderr
+    assert page.read_text().count("data:image") > 10
+
+
+def test_fine_tuning_saves_the_network_that_it_judged(here, cli, tmp_path, monkeypatch):
+    quick = finetune.FineTuning(epochs=1, batch_size=32)
+    monkeypatch.setattr(finetune, "FineTuning", lambda: quick)
+    out = tmp_path / "tuned"
+    ended = cli(*FIT[:-1], out, "--fine-tune", "--json")
+    assert ended.code == 0, ended.stderr
+    model = shoal.load(out).set_params(device="cpu")
+    pixels, sites, _ = read_images(here / "photos")
+    table = pd.read_parquet(out / "assignments.parquet")
+    proba = model.predict_proba(pixels, sites)
+    assert_allclose(table.filter(like="p_c"), proba, atol=1e-4)
+
+
+def test_encoders_that_cannot_be_used(here: Path, cli, tmp_path: Path):
+    out = ["--out", tmp_path / "out"]
+    ended = cli("fit", "photos", *out)
+    assert ended.code == 3
+    assert "error[E124]" in ended.stderr
+    assert "--encoder" in ended.stderr
+    (tmp_path / "x.csv").write_text("site,size\n" + "a,1\nb,2\na,3\nb,4\n" * 20)
+    weights = ["--encoder", "net.safetensors"]
+    ended = cli("fit", tmp_path / "x.csv", "--domain", "site", *weights, *out)
+    assert ended.code == 3
+    assert "error[E124] --encoder was given" in ended.stderr
+    ended = cli("fit", "photos", "--encoder", "nothing", *out)
+    assert ended.code == 3
+    assert 'error[E101] no weights at "nothing"' in ended.stderr
+    ended = cli("fit", "photos", *weights, "--device", "tpu", *out)
+    assert ended.code == 2
+    ended = cli("fit", "photos", *weights, "--label", "kind", *out)
+    assert ended.code == 3
+    assert "error[E107]" in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# ---- pictures of rows that came as features ------------------------------------------
+
+
+def test_pictures_are_found_by_the_ids_of_rows(here: Path, cli, tmp_path: Path):
+    embed = ["embed", "photos", "--weights", "net.safetensors", "--device", "cpu"]
+    features = tmp_path / "f.npz"
+    assert cli(*embed, "--out", features, "--quiet").code == 0
+    out = tmp_path / "table"
+    fit = ["fit", features, "--domain", "domain", "--id", "id", "--k", "2"]
+    fit += ["--bootstrap", "5", "--out", out, "--quiet"]
+    assert cli(*fit).code == 0
+    assert "data:image" not in (out / "report.html").read_text()
+    ended = cli("report", out, "--images", "photos")
+    assert ended.code == 0, ended.stderr
+    assert (out / "report.html").read_text().count("data:image") > 10
+    ended = cli("report", out, "--images", "new", "--force")
+    assert ended.code == 3
+    assert "error[E127] no image" in ended.stderr
+    ended = cli("report", out, "--images", "nowhere", "--force")
+    assert 'error[E101] no folder "nowhere"' in ended.stderr
+    assert cli(*fit, "--images", "photos", "--force").code == 0
+    assert (out / "report.html").read_text().count("data:image") > 10
