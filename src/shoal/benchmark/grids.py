@@ -219,6 +219,12 @@ def _random_start() -> Specs:
     return paper_specs(CIFAR, ["ddfa_ri"], waves=[0, 1, 2])
 
 
+def _cifar() -> Specs:
+    """All of them, once each, in that order."""
+    parts = (_ours, _published, _naive, _more_waves, _random_start)
+    return tuple(dict.fromkeys(spec for part in parts for spec in part()))
+
+
 GRIDS: Mapping[str, Grid] = {
     "paper": Grid("every cell of the paper, every method, five waves", paper_specs),
     "clusters": Grid("Appendix G: the number of clusters m", cluster_specs),
@@ -226,6 +232,7 @@ GRIDS: Mapping[str, Grid] = {
     "pairs": Grid("classes that do not look alike, as FieldGuide's", pair_specs),
     "twin": Grid("the tabular twin: CPU, minutes", twin_specs),
     "tiny": Grid("two classes, 300 rows: seconds", tiny_specs),
+    "cifar": Grid("CIFAR: all of cifar-a to cifar-e", _cifar),
     "cifar-a": Grid("CIFAR: ours, majority, oracle", _ours),
     "cifar-b": Grid("CIFAR: SCAN and DDFA (SI), wave 0", _published),
     "cifar-c": Grid("CIFAR: naive variants and k-means, wave 0", _naive),
