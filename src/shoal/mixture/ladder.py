@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from shoal.mixture.features import FeatureMap
+from shoal.mixture.features import SCALES, FeatureMap
 from shoal.mixture.held_out import HeldOut, held_out
 from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.optimizer import Fit
-from shoal.mixture.options import RIDGE_FACTOR, Options
+from shoal.mixture.options import MANY_CLASSES, RIDGE_FACTOR, Options
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import Start, best_starts, find_starts
 from shoal.mixture.training import TrainingRows
@@ -31,13 +31,15 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Record = dict[str, tuple[float, float]]  # setting -> held-out mean, standard error
 
-# From this many columns on, one global factor is worth asking about without a search.
+# From this many columns on, a small sample tells which scale they want.
 MANY_COLUMNS = 30
 PROBE_ROWS = 4_000
 # Columns whose spreads differ by less than this need no choice of scale.
 ALIKE = 1.5
 # Standard errors by which a further rung must win: two climbs differ by chance as well.
 DOUBT = 2.0
+# Nats that are not worth further columns, however small the standard error.
+LEAST_GAIN = 1e-3
 # A bump needs rows to be learned from.
 ROWS_PER_COLUMN = 20
 BUMPS = (150, 100, 60)
@@ -55,41 +57,97 @@ class Rung:
 
 
 def choose_rung(
+    rows: TrainingRows,
     sample: TrainingRows,
     n_classes: int,
     options: Options,
     rng: np.random.Generator,
     record: Record,
 ) -> Rung:
-    """Scale first, then expansion: the rung with the best held-out likelihood."""
-    folds = fold_of_rows(sample.codes, options.n_folds, rng)
-    seed = int(rng.integers(2**31))
+    """Scale first, then expansion: the rung with the best held-out likelihood.
+
+    Anchors are looked for in ``rows``, everything else is done with the ``sample``.
+    """
+    ladder = _Ladder(rows, sample, n_classes, options, rng, record)
     scales = list_scales(sample, options)
-    if len(scales) > 1 and not options.search:
+    if len(scales) > 1 and sample.X.shape[1] >= MANY_COLUMNS:
         scales = [_probe_scale(sample, n_classes, options, rng)]
     quick = options.expansion == "auto" and not options.search
     expansions = list_expansions(sample, "linear" if quick else options.expansion)
-    alone = len(scales) == len(expansions) == 1
+    return ladder.choose(scales, expansions)
 
-    def climb_rung(scale: str, expansion: str, known: list[Start] | None) -> Rung:
-        features = feature_map(sample, scale, expansion, BUMPS, seed)
-        problem = sample.problem(features)
-        own = np.random.default_rng(seed)
-        starts = known or _find_starts(problem, n_classes, options, own)
-        ranked = _climb_starts(problem, starts, options, own)
-        score = None if alone else _judge(problem, ranked[0][1], options, folds)
-        if score is not None:
-            record[f"{scale} {expansion}"] = score.mean, score.standard_error()
+
+class _Ladder:
+    """Rungs climbed on the same sample, with the same folds and seed."""
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        sample: TrainingRows,
+        n_classes: int,
+        options: Options,
+        rng: np.random.Generator,
+        record: Record,
+    ) -> None:
+        self.rows = rows
+        self.sample = sample
+        self.n_classes = n_classes
+        self.options = options
+        self.record = record
+        self.folds = fold_of_rows(sample.codes, options.n_folds, rng)
+        self.seed = int(rng.integers(2**31))
+
+    def choose(self, scales: list[str], expansions: list[str]) -> Rung:
+        """Best of the scales, simplest expansion, then best of its expansions."""
+        alone = len(scales) == len(expansions) == 1
+        best = self._climb(scales[0], expansions[0], judged=not alone)
+        for scale in scales[1:]:
+            best = _better(best, self._climb(scale, expansions[0]))
+        # clusters of the plain columns serve every expansion of them
+        known = [start for start in best.starts if start.name.startswith("features")]
+        for expansion in expansions[1:]:
+            other = self._climb(best.features.scale, expansion, known)
+            best = _better(best, other)
+        return best
+
+    def _climb(
+        self,
+        scale: str,
+        expansion: str,
+        known: list[Start] | None = None,
+        judged: bool = True,
+    ) -> Rung:
+        features = feature_map(self.sample, scale, expansion, BUMPS, self.seed)
+        problem = self.sample.problem(features)
+        rng = np.random.default_rng(self.seed)
+        starts = known or self._find_starts(features, problem, rng)
+        ranked = _climb_starts(problem, starts, self.options, rng)
+        score = None
+        if judged:
+            score = _judge(problem, ranked[0][1], self.options, self.folds)
+            self.record[f"{scale} {expansion}"] = score.mean, score.standard_error()
         return Rung(features, problem, starts, ranked, score)
 
-    best = climb_rung(scales[0], expansions[0], None)
-    for scale in scales[1:]:
-        best = _better(best, climb_rung(scale, expansions[0], None))
-    # clusters of the plain columns serve every expansion of them
-    known = [start for start in best.starts if start.name.startswith("features")]
-    for expansion in expansions[1:]:
-        best = _better(best, climb_rung(best.features.scale, expansion, known))
-    return best
+    def _find_starts(
+        self, features: FeatureMap, problem: MixtureProblem, rng: np.random.Generator
+    ) -> list[Start]:
+        """Anchors among clusters of all rows; the discriminator sees the sample."""
+        whole = problem if self.rows is self.sample else self.rows.problem(features)
+        if not self.options.search:
+            return find_starts(whole, self.n_classes, kinds=("features",), rng=rng)
+        starts = find_starts(
+            whole,
+            self.n_classes,
+            kinds=("features",) * (2 if self.n_classes >= MANY_CLASSES else 1),
+            rng=rng,
+        )
+        return starts + find_starts(
+            problem,
+            self.n_classes,
+            kinds=("discriminator",),
+            n_random=self.options.n_random,
+            rng=rng,
+        )
 
 
 def _better(simple: Rung, other: Rung) -> Rung:
@@ -101,19 +159,8 @@ def _better(simple: Rung, other: Rung) -> Rung:
 
 def beats(score: HeldOut, simple: HeldOut) -> bool:
     """Whether a likelihood is better than that of simpler features, beyond doubt."""
-    return score.mean - simple.mean > DOUBT * score.standard_error(simple)
-
-
-def _find_starts(
-    problem: MixtureProblem, n_classes: int, options: Options, rng: np.random.Generator
-) -> list[Start]:
-    return find_starts(
-        problem,
-        n_classes,
-        kinds=("features", "discriminator") if options.search else ("features",),
-        n_random=options.n_random if options.search else 0,
-        rng=rng,
-    )
+    doubt = DOUBT * score.standard_error(simple)
+    return score.mean - simple.mean > doubt + LEAST_GAIN
 
 
 def _climb_starts(
@@ -164,10 +211,11 @@ def list_scales(sample: TrainingRows, options: Options) -> list[str]:
 def _probe_scale(
     sample: TrainingRows, n_classes: int, options: Options, rng: np.random.Generator
 ) -> str:
-    """Scale with the better held-out likelihood on a small sample, for a quick fit."""
+    """Scale with the better held-out likelihood on a small sample."""
     small = sample.sample(PROBE_ROWS, rng)
-    quick = replace(options, expansion="linear", search=True, n_random=0, n_starts=1)
-    return choose_rung(small, n_classes, quick, rng, {}).features.scale
+    quick = replace(options, search=True, n_random=0, n_starts=1)
+    ladder = _Ladder(small, small, n_classes, quick, rng, {})
+    return ladder.choose(list(SCALES), ["linear"]).features.scale
 
 
 def list_expansions(

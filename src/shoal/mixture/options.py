@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shoal.mixture.objective import MixtureProblem, Penalties
 
-__all__ = ["RIDGE_FACTOR", "Options"]
+__all__ = ["MANY_CLASSES", "RIDGE_FACTOR", "Options"]
 
 # The spread of the logits grows with that of the features, so the ridge that holds it
 # does too: so much per column of unit variance. A search goes up and down from there
@@ -16,6 +16,11 @@ RIDGE_FACTOR = 3.0
 FIRST_CONFIDENCE = 0.03
 # Part of a row in every class and domain: no prevalence is ever quite zero.
 FIRST_DIRICHLET = 0.1
+# From this many classes on, a single start is too much of a lottery.
+MANY_CLASSES = 15
+# Clusters take so many times the rows of a search: they cost little, and anchors
+# sharpen with the rows behind them.
+TABLE_TIMES_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,13 @@ class Options:
 
     @property
     def search_rows(self) -> int:
-        """Rows for the search; a single climb can afford more."""
-        return self.max_search_rows * (1 if self.search else 3)
+        """Rows for the search; a single climb can afford as many as the tables."""
+        return self.max_search_rows if self.search else self.table_rows
+
+    @property
+    def table_rows(self) -> int:
+        """Rows in which anchors are looked for."""
+        return self.max_search_rows * TABLE_TIMES_ROWS
 
     def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
         """Penalties to start with: what is given, and the rule for the rest."""

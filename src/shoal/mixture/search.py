@@ -16,7 +16,7 @@ from shoal.mixture.ladder import Record, Rung, choose_rung
 from shoal.mixture.moves import improve_by_moves
 from shoal.mixture.objective import MixtureProblem, Penalties
 from shoal.mixture.optimizer import Fit, optimize, optimize_by_em
-from shoal.mixture.options import RIDGE_FACTOR, Options
+from shoal.mixture.options import MANY_CLASSES, RIDGE_FACTOR, Options
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import cluster_rows
 from shoal.mixture.training import TrainingRows
@@ -29,9 +29,7 @@ Array = np.ndarray[Any, Any]
 CONFIDENCES = (0.0, 0.03, 0.1, 0.3)
 DIRICHLETS = (1.0, 10.0, 30.0)  # multiples of the first value
 # Steps of RIDGE_FACTOR that the ridge may go to either side of its first value.
-RIDGE_STEPS = 3
-# From this many classes on, moves are tried from two starts.
-MANY_CLASSES = 15
+STEPS = range(-3, 4)
 
 
 @dataclass
@@ -56,8 +54,9 @@ def find_solution(
 ) -> Solution:
     """Search on a stated sample of the rows, then fit all of them from there."""
     sample = rows.sample(options.search_rows, rng)
+    tables = rows.sample(options.table_rows, rng) if options.search else sample
     record: Record = {}
-    rung = choose_rung(sample, n_classes, options, rng, record)
+    rung = choose_rung(tables, sample, n_classes, options, rng, record)
     start, fit = rung.ranked[0]
     gains: list[float] = []
     if options.moves and options.search:
@@ -66,9 +65,11 @@ def find_solution(
     if options.search:
         penalties = _choose_penalties(rung.problem, fit, options, rng, record)
     whole = rung.problem if sample is rows else rows.problem(rung.features)
-    # imaginary rows weigh less beside all rows than beside the sample
-    smaller = penalties.dirichlet * sample.n_rows / rows.n_rows
-    penalties = replace(penalties, dirichlet=smaller)
+    # a penalty is worth so many rows: it weighs less beside all than beside the sample
+    share = sample.n_rows / rows.n_rows
+    penalties = replace(penalties, dirichlet=penalties.dirichlet * share)
+    if options.search and options.ridge is None:
+        penalties = replace(penalties, ridge=penalties.ridge * share)
     fit = _polish(whole, fit, penalties, options)
     T = fit.domain_given_class
     return Solution(
@@ -135,40 +136,44 @@ def _choose_penalties(
     chosen = options.first_penalties(problem, len(fit.weights))
     if options.dirichlet is None:
         path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in DIRICHLETS]
-        chosen = path[int(np.argmax([score.mean for score in scores(path)]))]
+        tried = _climb_path(path, 0, scores)
+        chosen = max(tried, key=lambda penalty: tried[penalty].mean)
     if options.ridge is None:
-        chosen = min(_climb_ridge(chosen, scores), key=lambda p: p.ridge)
+        path = [replace(chosen, ridge=chosen.ridge * RIDGE_FACTOR**s) for s in STEPS]
+        tried = _climb_path(path, STEPS.index(0), scores)
+        chosen = min(_within_one_error(tried), key=lambda penalty: penalty.ridge)
     if options.confidence is None:
         path = [replace(chosen, confidence=value) for value in CONFIDENCES]
-        chosen = _within_one_error(path, scores(path))[-1]
+        tried = dict(zip(path, scores(path), strict=True))
+        chosen = _within_one_error(tried)[-1]
     return chosen
 
 
-def _within_one_error(grid: list[Penalties], scores: list[HeldOut]) -> list[Penalties]:
+def _climb_path(
+    path: list[Penalties],
+    first: int,
+    scores: Callable[[list[Penalties]], list[HeldOut]],
+) -> dict[Penalties, HeldOut]:
+    """Scores along a path, from its first value on while the likelihood gains."""
+    tried: dict[Penalties, HeldOut] = {}
+    best = first
+    while True:
+        around = path[max(best - 1, 0) : best + 2]
+        new = [penalty for penalty in around if penalty not in tried]
+        if not new:
+            return tried
+        tried.update(zip(new, scores(new), strict=True))
+        best = path.index(max(tried, key=lambda penalty: tried[penalty].mean))
+
+
+def _within_one_error(tried: dict[Penalties, HeldOut]) -> list[Penalties]:
     """Those whose likelihood is within one paired standard error of the best."""
-    best = max(scores, key=lambda score: score.mean)
+    best = max(tried.values(), key=lambda score: score.mean)
     return [
         penalty
-        for penalty, score in zip(grid, scores, strict=True)
+        for penalty, score in tried.items()
         if score.mean >= best.mean - best.standard_error(score)
     ]
-
-
-def _climb_ridge(
-    first: Penalties, scores: Callable[[list[Penalties]], list[HeldOut]]
-) -> list[Penalties]:
-    """Step the ridge up or down while the held-out likelihood gains; the best ones."""
-
-    def at(step: int) -> Penalties:
-        return replace(first, ridge=first.ridge * RIDGE_FACTOR**step)
-
-    tried = dict(zip((-1, 0, 1), scores([at(-1), at(0), at(1)]), strict=True))
-    while abs(best := max(tried, key=lambda step: tried[step].mean)) < RIDGE_STEPS:
-        further = [step for step in (best - 1, best + 1) if step not in tried]
-        if not further:
-            break
-        tried.update(zip(further, scores([at(s) for s in further]), strict=True))
-    return _within_one_error([at(step) for step in tried], list(tried.values()))
 
 
 def _polish(

@@ -62,12 +62,13 @@ def find_starts(
     n_classes: int,
     *,
     kinds: tuple[str, ...],
-    n_random: int,
+    n_random: int = 0,
     rng: np.random.Generator,
 ) -> list[Start]:
     """First guesses from tables of two finenesses for each of ``kinds``, then random.
 
-    ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x).
+    ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x);
+    a kind that is named twice is clustered twice, from other seeds.
     """
     starts = []
     for kind in kinds:
