@@ -7,23 +7,32 @@ more, and as many without any shift. Writes results/tabular/choose.json.
 """
 
 import argparse
-import json
-import platform
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
+from _record import FOLDER, Record, Run, mean
 
-import shoal
-from shoal.analysis.choose import choose_n_classes
+from shoal import DomainMixture, choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture import DomainMixture
 
-RECORD = Path(__file__).parents[2] / "results" / "tabular" / "choose.json"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/choose.py"
+
+
+def main() -> None:
+    """Run what is missing; the file is rewritten after every problem."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--record", type=Path, default=FOLDER / "choose.json")
+    args = parser.parse_args()
+    record = Record(args.record, COMMAND, {}, ("study", "seed"), summarize)
+    keys = [(name, seed) for name in STUDIES for seed in range(args.seeds)]
+    for name, seed in record.missing(keys):
+        record.add({"study": name, **STUDIES[name](seed)})
+        print(record.runs[-1], flush=True)
+    record.write()
 
 
 def penguins(seed: int) -> dict:
@@ -51,9 +60,9 @@ def without_shift(seed: int) -> dict:
 
 def run(X: np.ndarray, domains: np.ndarray, seed: int) -> dict:
     """The choice, and what fit makes of n_classes=None."""
-    start = time.perf_counter()
+    start = time.process_time()
     choice = choose_n_classes(X, domains, random_state=seed)
-    chosen_in = time.perf_counter() - start
+    chosen_in = time.process_time() - start
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = DomainMixture(search=False, random_state=seed).fit(X, domains)
@@ -70,50 +79,30 @@ def run(X: np.ndarray, domains: np.ndarray, seed: int) -> dict:
     }
 
 
-def summary(records: list[dict]) -> dict:
-    truth = [record["truth"] for record in records]
-    share = {
-        key: float(np.mean([r[key] == t for r, t in zip(records, truth, strict=True)]))
-        for key in ("chosen", "best_held_out", "rank", "in_fit")
-    }
-    warned = float(np.mean([record["warned"] for record in records]))
-    seconds = float(np.mean([record["seconds"] for record in records]))
+STUDIES = {
+    "penguins": penguins,
+    "generated": generated,
+    "without_shift": without_shift,
+}
+
+
+def summarize(runs: list[Run]) -> dict:
+    """Share of right choices in each study."""
     return {
-        "n": len(records),
-        "right": share,
-        "warned": warned,
-        "mean_seconds": round(seconds, 2),
+        name: summarize_study([run for run in runs if run["study"] == name])
+        for name in STUDIES
+        if any(run["study"] == name for run in runs)
     }
 
 
-def versions() -> dict[str, str]:
+def summarize_study(runs: list[Run]) -> dict:
+    ways = ("chosen", "best_held_out", "rank", "in_fit")
     return {
-        "shoal": shoal.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
+        "n": len(runs),
+        "right": {way: mean(run[way] == run["truth"] for run in runs) for way in ways},
+        "warned": mean(run["warned"] for run in runs),
+        "mean_seconds": mean(run["seconds"] for run in runs),
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--record", type=Path, default=RECORD)
-    args = parser.parse_args()
-    result: dict = {
-        "command": "OMP_NUM_THREADS=1 python benchmarks/tabular/choose.py",
-        "versions": versions(),
-    }
-    for study in (penguins, generated, without_shift):
-        records = []
-        for seed in range(args.seeds):
-            records.append(study(seed))
-            print(study.__name__, records[-1], flush=True)
-        result[study.__name__] = {"summary": summary(records), "runs": records}
-        print(study.__name__, result[study.__name__]["summary"], flush=True)
-    args.record.parent.mkdir(parents=True, exist_ok=True)
-    args.record.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,26 +10,50 @@ the true ones by the true posterior of the rows.
 
 import argparse
 import json
-import platform
 import time
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
+from _record import FOLDER, Record, Run, mean
 from joblib import Parallel, delayed
 from scipy.stats import norm
 
-import shoal
+from shoal import DomainMixture
 from shoal.analysis.matching import match_by_rows
 from shoal.analysis.proportions import STRETCH, shrunken
 from shoal.datasets import make_latent_shift
-from shoal.mixture import DomainMixture
 
-RECORD = Path(__file__).parents[2] / "results" / "tabular" / "coverage.json"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/coverage.py"
 LEVEL = 0.9
 SIZES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0)
 STRETCHES = (1.0, 1.06, 1.09, 1.125, 1.16, 1.19)
+
+
+def main() -> None:
+    """Run what is missing; the file is rewritten after every problem."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", type=int, default=200)
+    parser.add_argument("--resamples", type=int, default=100)
+    parser.add_argument("--no-search", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--record", type=Path, default=FOLDER / "coverage.json")
+    args = parser.parse_args()
+    search = not args.no_search
+    settings = {
+        "estimator": f"DomainMixture(k, search={search})",
+        "n_resamples": args.resamples,
+        "level": LEVEL,
+    }
+    record = Record(args.record, COMMAND, settings, ("seed",), summarize)
+    missing = record.missing((seed,) for seed in range(args.problems))
+    found = Parallel(n_jobs=args.processes, return_as="generator_unordered")(
+        delayed(run)(seed, args.resamples, search) for (seed,) in missing
+    )
+    for done in found:
+        record.add(done)
+        hidden = ("truth", "inside", "stretch_needed")
+        print({k: v for k, v in done.items() if k not in hidden}, flush=True)
+    print(json.dumps(summarize(record.runs), indent=1))
 
 
 def draw_problem(seed: int) -> dict:
@@ -56,14 +80,14 @@ def run(seed: int, n_resamples: int, search: bool) -> dict:
         random_state=seed,
         return_bunch=True,
     )
-    start = time.perf_counter()
+    start = time.process_time()
     model = DomainMixture(settings["n_classes"], search=search, random_state=seed)
     model.fit(bunch.X, bunch.domains)
-    fitted = time.perf_counter()
+    fitted = time.process_time()
     found = model.bootstrap(
         bunch.X, bunch.domains, n_resamples=n_resamples, level=LEVEL, random_state=seed
     )
-    seconds = time.perf_counter() - fitted
+    seconds = time.process_time() - fitted
     truth_of = match_by_rows(
         bunch.posterior.argmax(axis=1), model.labels_, settings["n_classes"]
     )
@@ -83,98 +107,53 @@ def run(seed: int, n_resamples: int, search: bool) -> dict:
         "co_assignment": float(found.co_assignment.mean()),
         "fit_seconds": round(fitted - start, 2),
         "bootstrap_seconds": round(seconds, 2),
-        "truth": truth.ravel().round(5).tolist(),
-        "inside": inside.ravel().astype(int).tolist(),
-        "stretch_needed": off.ravel().round(4).tolist(),
+        "truth": truth.ravel().round(4).tolist(),
+        "inside": "".join("01"[int(cell)] for cell in inside.ravel()),
+        "stretch_needed": off.ravel().round(3).tolist(),
     }
 
 
-def summarize(records: list[dict]) -> dict:
-    truth = np.concatenate([record.pop("truth") for record in records])
-    inside = np.concatenate([record.pop("inside") for record in records])
-    needed = [np.array(record.pop("stretch_needed")) for record in records]
-    bins = zip(SIZES, SIZES[1:], strict=False)
+def summarize(runs: list[Run]) -> dict:
+    """Coverage of all cells, and by what may matter to it."""
+    truth = np.concatenate([run["truth"] for run in runs])
+    inside = np.concatenate([np.array(list(run["inside"])) == "1" for run in runs])
     by_size = {}
-    for low, high in bins:
+    for low, high in zip(SIZES, SIZES[1:], strict=False):
         cells = (truth >= low) & (truth < high if high < 1 else truth <= high)
-        by_size[f"{low:g} to {high:g}"] = {
-            "coverage": round(float(inside[cells].mean()), 3),
-            "cells": int(cells.sum()),
-        }
-    coverage = np.array([record["coverage"] for record in records])
-
-    def by(key: str, edges: list) -> dict:
-        groups = {}
-        for low, high in zip(edges, edges[1:], strict=False):
-            some = [r["coverage"] for r in records if low <= r[key] < high]
-            groups[f"{low:g} to {high:g}"] = round(float(np.mean(some)), 3)
-        return groups
-
+        if cells.any():
+            by_size[f"{low:g} to {high:g}"] = {
+                "coverage": mean(inside[cells]),
+                "cells": int(cells.sum()),
+            }
+    coverage = [run["coverage"] for run in runs]
     return {
-        "problems": len(records),
-        "level": LEVEL,
+        "problems": len(runs),
         "stretch": STRETCH,
-        "mean_coverage": round(float(coverage.mean()), 4),
-        "sd_over_problems": round(float(coverage.std()), 3),
-        "coverage_of_cells": round(float(inside.mean()), 4),
+        "mean_coverage": mean(coverage),
+        "sd_over_problems": round(float(np.std(coverage)), 3),
+        "coverage_of_cells": mean(inside),
         "by_prevalence": by_size,
-        "by_rows_per_domain": by("rows_per_domain", [50, 100, 200, 400, 1001]),
-        "by_alpha": by("alpha", [1, 3, 10, 11]),
+        "by_rows_per_domain": by(runs, "rows_per_domain", (50, 100, 200, 400, 1001)),
+        "by_alpha": by(runs, "alpha", (1, 3, 10, 11)),
         "mean_coverage_by_stretch": {
-            str(s): round(float(np.mean([(n <= s).mean() for n in needed])), 4)
+            str(s): mean(np.mean(np.array(r["stretch_needed"]) <= s) for r in runs)
             for s in STRETCHES
         },
-        "mean_error": round(float(np.mean([r["error"] for r in records])), 4),
-        "mean_width": round(float(np.mean([r["width"] for r in records])), 4),
-        "mean_fit_seconds": round(
-            float(np.mean([r["fit_seconds"] for r in records])), 2
-        ),
-        "mean_bootstrap_seconds": round(
-            float(np.mean([r["bootstrap_seconds"] for r in records])), 2
-        ),
+        "mean_error": mean(run["error"] for run in runs),
+        "mean_width": mean(run["width"] for run in runs),
+        "mean_fit_seconds": mean(run["fit_seconds"] for run in runs),
+        "mean_bootstrap_seconds": mean(run["bootstrap_seconds"] for run in runs),
     }
 
 
-def versions() -> dict[str, str]:
-    return {
-        "shoal": shoal.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", type=int, default=200)
-    parser.add_argument("--resamples", type=int, default=100)
-    parser.add_argument("--no-search", action="store_true")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--record", type=Path, default=RECORD)
-    args = parser.parse_args()
-    found = Parallel(n_jobs=args.processes, return_as="generator")(
-        delayed(run)(seed, args.resamples, not args.no_search)
-        for seed in range(args.problems)
-    )
-    records = []
-    for record in found:
-        records.append(record)
-        shown = ("seed", "n_classes", "n_domains", "rows_per_domain", "alpha",
-                 "coverage", "error", "fit_seconds", "bootstrap_seconds")  # fmt: skip
-        print({key: record[key] for key in shown}, flush=True)
-    summary = summarize(records)
-    print(json.dumps(summary, indent=1))
-    result = {
-        "command": "OMP_NUM_THREADS=1 python benchmarks/tabular/coverage.py",
-        "estimator": f"DomainMixture(k, search={not args.no_search})",
-        "n_resamples": args.resamples,
-        "versions": versions(),
-        "summary": summary,
-        "runs": records,
-    }
-    args.record.parent.mkdir(parents=True, exist_ok=True)
-    args.record.write_text(json.dumps(result, indent=1) + "\n")
+def by(runs: list[Run], key: str, edges: tuple[float, ...]) -> dict[str, float]:
+    """Mean coverage of problems grouped by one of their settings."""
+    groups = {}
+    for low, high in zip(edges, edges[1:], strict=False):
+        some = [run["coverage"] for run in runs if low <= run[key] < high]
+        if some:
+            groups[f"{low:g} to {high:g}"] = mean(some)
+    return groups
 
 
 if __name__ == "__main__":

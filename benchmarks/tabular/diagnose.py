@@ -12,7 +12,6 @@ with search=False (fixed penalties, features given) instead of the defaults.
 
 import argparse
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -21,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
+from _record import FOLDER, versions, write_whole
 from sklearn.exceptions import ConvergenceWarning
 
-import shoal
 from shoal.analysis.diagnose.thresholds import THRESHOLDS
 from shoal.datasets import (
     load_activities,
@@ -40,7 +37,7 @@ from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
 from shoal.mixture import DomainMixture
 
-RECORDS = Path(__file__).parents[2] / "results" / "tabular" / "diagnose.json"
+RECORDS = FOLDER / "diagnose.json"
 
 
 @dataclass(frozen=True)
@@ -235,23 +232,17 @@ def one_case(case: Case, records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "command": "OMP_NUM_THREADS=1 python benchmarks/tabular/diagnose.py",
-        "versions": {
-            "shoal": shoal.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
         "thresholds": THRESHOLDS,
         "summary": summary(records),
         "records": records,
     }
     head = json.dumps({**content, "records": []}, indent=1)
     lines = ",\n".join(json.dumps(record) for record in records)
-    path.write_text(head.replace('"records": []', f'"records": [\n{lines}\n]') + "\n")
+    text = head.replace('"records": []', f'"records": [\n{lines}\n]')
+    write_whole(path, text + "\n")
 
 
 def show(record: dict[str, Any]) -> None:

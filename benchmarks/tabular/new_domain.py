@@ -9,23 +9,20 @@ of the same EM with the true posterior. Writes results/tabular/new_domain.json.
 
 import argparse
 import json
-import platform
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
+from _record import FOLDER, Record, Run, mean
 
-import shoal
+from shoal import DomainMixture
 from shoal.analysis.matching import match_by_rows
 from shoal.analysis.proportions import mixture_proportions
 from shoal.benchmark.published import paper_prevalence
 from shoal.datasets import make_latent_shift
-from shoal.mixture import DomainMixture
 
-RECORD = Path(__file__).parents[2] / "results" / "tabular" / "new_domain.json"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/new_domain.py"
 PANEL = {
     (n_classes, alpha): 6000 if n_classes == 10 else 10_000
     for n_classes in (10, 20)
@@ -34,6 +31,28 @@ PANEL = {
 SIZES = (10, 30, 100, 300, 1000, 3000)
 # Beyond, errors of the fitted classes show: their own rows are not many more.
 SLOPE_SIZES = SIZES[:-1]
+
+
+def main() -> None:
+    """Run what is missing; the file is rewritten after every problem."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--no-search", action="store_true")
+    parser.add_argument("--record", type=Path, default=FOLDER / "new_domain.json")
+    args = parser.parse_args()
+    search = not args.no_search
+    settings = {
+        "estimator": f"DomainMixture(k, search={search})",
+        "domains_per_size": args.repeats,
+    }
+    key = ("n_classes", "alpha", "seed")
+    record = Record(args.record, COMMAND, settings, key, summarize_runs)
+    keys = [(*problem, seed) for seed in range(args.seeds) for problem in PANEL]
+    for n_classes, alpha, seed in record.missing(keys):
+        record.add(run(n_classes, alpha, seed, args.repeats, search))
+        print(json.dumps(record.runs[-1]), flush=True)
+    print(json.dumps(summarize_runs(record.runs), indent=1))
 
 
 def make_problem(n_classes: int, alpha: float, n_rows: int, seed: int) -> Any:
@@ -46,10 +65,10 @@ def make_problem(n_classes: int, alpha: float, n_rows: int, seed: int) -> Any:
 
 def run(n_classes: int, alpha: float, seed: int, repeats: int, search: bool) -> dict:
     bunch = make_problem(n_classes, alpha, PANEL[n_classes, alpha], seed)
-    start = time.perf_counter()
+    start = time.process_time()
     model = DomainMixture(n_classes, search=search, random_state=seed)
     model.fit(bunch.X, bunch.domains)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     truth_of = match_by_rows(bunch.posterior.argmax(axis=1), model.labels_, n_classes)
     rng = np.random.default_rng([seed, n_classes])
     found = {
@@ -82,9 +101,9 @@ def adapt_once(
     mix = rng.dirichlet(np.full(n_classes, alpha / n_classes))
     labels = rng.choice(n_classes, size=n_rows, p=mix)
     rows = bunch.problem.world.sample(labels, np.zeros(n_rows, dtype=int), rng)
-    start = time.perf_counter()
+    start = time.process_time()
     new = model.adapt(rows, random_state=0)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     truth = mix[truth_of]
     density = bunch.problem.class_given_x(rows) / bunch.prevalence.mean(axis=0)
     oracle = mixture_proportions(density)
@@ -99,8 +118,8 @@ def adapt_once(
     }
 
 
-def summarize(runs: list[dict]) -> dict:
-    return {key: round(float(np.mean([r[key] for r in runs])), 4) for key in runs[0]}
+def summarize(trials: list[dict]) -> dict:
+    return {key: mean(trial[key] for trial in trials) for key in trials[0]}
 
 
 def slope(by_rows: dict, key: str) -> float:
@@ -109,53 +128,19 @@ def slope(by_rows: dict, key: str) -> float:
     return round(float(np.polyfit(np.log(SLOPE_SIZES), np.log(errors), 1)[0]), 3)
 
 
-def versions() -> dict[str, str]:
-    return {
-        "shoal": shoal.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--no-search", action="store_true")
-    parser.add_argument("--record", type=Path, default=RECORD)
-    args = parser.parse_args()
-    records = []
-    for n_classes, alpha in PANEL:
-        for seed in range(args.seeds):
-            records.append(
-                run(n_classes, alpha, seed, args.repeats, not args.no_search)
-            )
-            print(json.dumps(records[-1]), flush=True)
+def summarize_runs(runs: list[Run]) -> dict:
     pooled = {
-        str(n_rows): summarize([record["sizes"][str(n_rows)] for record in records])
+        str(n_rows): summarize([run["sizes"][str(n_rows)] for run in runs])
         for n_rows in SIZES
     }
-    summary = {
-        "problems": len(records),
-        "domains_per_size": args.repeats * len(records),
+    return {
+        "problems": len(runs),
         "slope_10_to_1000": slope(pooled, "error"),
         "oracle_slope_10_to_1000": slope(pooled, "oracle_error"),
-        "worst_error_at_1000": max(r["sizes"]["1000"]["error"] for r in records),
-        "far_fit_score_max": max(record["far_fit_score"] for record in records),
+        "worst_error_at_1000": max(run["sizes"]["1000"]["error"] for run in runs),
+        "far_fit_score_max": max(run["far_fit_score"] for run in runs),
         "by_rows": pooled,
     }
-    print(json.dumps(summary, indent=1))
-    result = {
-        "command": "OMP_NUM_THREADS=1 python benchmarks/tabular/new_domain.py",
-        "estimator": f"DomainMixture(k, search={not args.no_search})",
-        "versions": versions(),
-        "summary": summary,
-        "runs": records,
-    }
-    args.record.parent.mkdir(parents=True, exist_ok=True)
-    args.record.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

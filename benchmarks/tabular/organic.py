@@ -10,19 +10,17 @@ results/tabular/organic.json are not run again.
 
 import argparse
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import sklearn
+from _record import FOLDER, Record
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
-import shoal
 from shoal import DomainMixture, choose_n_classes
 from shoal.benchmark.panel import PanelProblem, run_method
 from shoal.datasets import (
@@ -36,7 +34,7 @@ from shoal.datasets import (
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 
-RECORD = Path(__file__).parents[2] / "results" / "tabular" / "organic.json"
+COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/organic.py"
 OURS = "mixture"
 RODENT_ROWS = 6_000
 SHARE = 0.8
@@ -91,18 +89,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--record", type=Path, default=FOLDER / "organic.json")
     args = parser.parse_args()
-    runs = json.loads(RECORD.read_text())["runs"] if RECORD.exists() else []
-    done = {(run["data"], run["seed"]) for run in runs}
-    for seed in range(args.seeds):
-        for name in args.data:
-            if (name, seed) in done:
-                continue
-            runs.append(run_once(name, seed))
-            print(json.dumps(runs[-1]), flush=True)
-            record = {"summary": summarize(runs), "runs": runs}
-            RECORD.parent.mkdir(parents=True, exist_ok=True)
-            RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    settings = {"share": SHARE, "rodent_rows": RODENT_ROWS}
+    record = Record(args.record, COMMAND, settings, ("data", "seed"), summarize)
+    keys = [(name, seed) for seed in range(args.seeds) for name in args.data]
+    for name, seed in record.missing(keys):
+        record.add(run_once(name, seed))
+        print(json.dumps(record.runs[-1]), flush=True)
 
 
 def run_once(name: str, seed: int) -> dict:
@@ -110,7 +104,7 @@ def run_once(name: str, seed: int) -> dict:
     data = DATA[name](seed)
     rows = (data.X, data.domains, data.labels)
     n_labels = len(np.unique(data.labels))
-    begun = time.perf_counter()
+    begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShoalWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -119,7 +113,7 @@ def run_once(name: str, seed: int) -> dict:
         choice = choose_n_classes(
             data.X, data.domains, n_resamples=0, random_state=seed
         )
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     problem = PanelProblem(name, n_labels, *rows, *rows)
     methods = {OURS: judge(problem, model)}
     methods |= {method: run_method(method, problem, seed) for method in BASELINES}
@@ -135,11 +129,6 @@ def run_once(name: str, seed: int) -> dict:
         "verdict": diagnosis.verdict,
         "findings": {f.code: f.status for f in diagnosis.findings},
         "seconds": seconds,
-        "versions": {
-            "shoal": shoal.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
     }
 
 

@@ -8,18 +8,13 @@ repeat it. One process, one thread: run with OMP_NUM_THREADS=1.
 
 import argparse
 import json
-import platform
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
+from _record import FOLDER, versions
 
-import shoal
 from shoal.benchmark.panel import METHODS, PROBLEMS, run_method
-
-FOLDER = Path(__file__).parents[2] / "results" / "tabular"
 
 
 def main() -> None:
@@ -57,16 +52,6 @@ def read(path: Path) -> list[dict]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def versions() -> dict[str, str]:
-    return {
-        "shoal": shoal.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
-    }
 
 
 def markdown(records: list[dict]) -> str:

@@ -4,19 +4,19 @@
 
 Generated Gaussian problems (5 classes, 8 domains, 10 columns, alpha 3), so that the
 truth is known exactly: the same problem of each seed at every number of rows.
-Writes results/tabular/rates.json and docs/images/rates.png; ``--draw`` only draws.
+Writes results/tabular/rates.json, after every problem and number of rows, and
+docs/images/rates.png; ``--draw`` only draws.
 """
 
 import argparse
-import json
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from _record import FOLDER, Record, Run
 
 from shoal import DomainMixture
-from shoal.cli.version import collect_versions
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import (
@@ -25,9 +25,8 @@ from shoal.metrics import (
     true_prevalence,
 )
 
-ROOT = Path(__file__).parents[2]
-RECORD = ROOT / "results" / "tabular" / "rates.json"
-FIGURE = ROOT / "docs" / "images" / "rates.png"
+COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/rates.py"
+FIGURE = FOLDER.parents[1] / "docs" / "images" / "rates.png"
 
 N_CLASSES, N_DOMAINS = 5, 8
 ROWS_PER_DOMAIN = (300, 1_000, 3_000, 10_000, 30_000)
@@ -51,28 +50,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--draw", action="store_true", help="only draw the figure")
+    parser.add_argument("--record", type=Path, default=FOLDER / "rates.json")
+    parser.add_argument("--figure", type=Path, default=FIGURE)
     args = parser.parse_args()
+    settings = {
+        "problem": f"gaussian, {N_CLASSES} classes, {N_DOMAINS} domains, alpha 3",
+        "rows_per_domain": ROWS_PER_DOMAIN,
+        "fits": SETTINGS,
+    }
+    record = Record(args.record, COMMAND, settings, ("seed", "rows"), summarize)
     if not args.draw:
-        RECORD.parent.mkdir(parents=True, exist_ok=True)
-        RECORD.write_text(json.dumps(measure(range(args.seeds)), indent=1) + "\n")
-    draw(json.loads(RECORD.read_text()))
+        keys = [(seed, rows) for seed in range(args.seeds) for rows in ROWS_PER_DOMAIN]
+        for seed, rows in record.missing(keys):
+            record.add({"seed": seed, "rows": rows, "fits": measure(seed, rows)})
+            print(record.runs[-1], flush=True)
+    draw(record, args.figure)
 
 
 # ---- measuring -------------------------------------------------------------------
 
 
-def measure(seeds: range) -> dict:
-    runs = [record for seed in seeds for record in measure_problem(seed)]
-    return {
-        "problem": f"gaussian, {N_CLASSES} classes, {N_DOMAINS} domains, alpha 3",
-        "versions": collect_versions(),
-        "summary": summarize(runs),
-        "runs": runs,
-    }
-
-
-def measure_problem(seed: int) -> list[dict]:
-    """All settings at every number of rows, on one problem."""
+def measure(seed: int, rows: int) -> dict[str, dict[str, float]]:
+    """All settings on the problem of a seed, with so many rows per domain."""
     problem = make_latent_shift(
         2_000,
         n_classes=N_CLASSES,
@@ -82,24 +81,20 @@ def measure_problem(seed: int) -> list[dict]:
     ).problem
     test = problem.sample(TEST_ROWS, random_state=1)
     posterior = problem.posterior(test[0], test[1])
-    records = []
-    for rows in ROWS_PER_DOMAIN:
-        X, domains, labels = problem.sample(rows * N_DOMAINS, random_state=2)
-        counted = true_prevalence(labels, domains)[0]
-        error = prevalence_error(problem.prevalence, counted, matching=range(N_CLASSES))
-        known = {"seed": seed, "rows": rows}
-        records.append(known | {"setting": COUNTING, "prevalence_error": error})
-        for setting, options in SETTINGS.items():
-            model = DomainMixture(N_CLASSES, search=False, random_state=seed, **options)
-            begun = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ShoalWarning)
-                model.fit(X, domains)
-            seconds = time.perf_counter() - begun
-            scores = judge(model, problem.prevalence, test, posterior)
-            records.append(known | {"setting": setting} | scores | {"seconds": seconds})
-            print(records[-1], flush=True)
-    return records
+    X, domains, labels = problem.sample(rows * N_DOMAINS, random_state=2)
+    counted = true_prevalence(labels, domains)[0]
+    error = prevalence_error(problem.prevalence, counted, matching=range(N_CLASSES))
+    found = {COUNTING: {"prevalence_error": error}}
+    for setting, options in SETTINGS.items():
+        model = DomainMixture(N_CLASSES, search=False, random_state=seed, **options)
+        begun = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShoalWarning)
+            model.fit(X, domains)
+        seconds = time.process_time() - begun
+        scores = judge(model, problem.prevalence, test, posterior)
+        found[setting] = scores | {"seconds": round(seconds, 2)}
+    return found
 
 
 def judge(model: DomainMixture, prevalence, test, posterior) -> dict[str, float]:
@@ -122,37 +117,43 @@ def judge(model: DomainMixture, prevalence, test, posterior) -> dict[str, float]
     }
 
 
-def summarize(runs: list[dict]) -> list[dict]:
+def summarize(runs: list[Run]) -> list[dict]:
     """Mean and standard deviation over seeds, and the slope in log-log."""
     lines = []
+    sizes = sorted({run["rows"] for run in runs})
     for setting in (*SETTINGS, COUNTING):
-        mine = [run for run in runs if run["setting"] == setting]
-        for measure in ("prevalence_error", "excess_error"):
-            if measure not in mine[0]:
+        for name in ("prevalence_error", "excess_error"):
+            values = [
+                [r["fits"][setting].get(name) for r in runs if r["rows"] == rows]
+                for rows in sizes
+            ]
+            if values[0][0] is None:
                 continue
-            values = np.array(
-                [[r[measure] for r in mine if r["rows"] == n] for n in ROWS_PER_DOMAIN]
-            )
-            mean = values.mean(axis=1)
-            slope = np.polyfit(np.log(ROWS_PER_DOMAIN), np.log(mean), 1)[0]
+            mean = [float(np.mean(some)) for some in values]
+            several = len(sizes) > 1
             lines.append(
                 {
                     "setting": setting,
-                    "measure": measure,
-                    "rows_per_domain": list(ROWS_PER_DOMAIN),
-                    "mean": mean.tolist(),
-                    "sd": values.std(axis=1, ddof=1).tolist(),
-                    "n_seeds": values.shape[1],
-                    "slope": float(slope),
+                    "measure": name,
+                    "rows_per_domain": sizes,
+                    "mean": mean,
+                    "sd": [float(np.std(v, ddof=min(1, len(v) - 1))) for v in values],
+                    "n_seeds": min(len(some) for some in values),
+                    "slope": power(sizes, mean) if several else None,
                 }
             )
     return lines
 
 
+def power(sizes: list[int], values: list[float]) -> float:
+    """Exponent of the values as a power of the sizes."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
 # ---- drawing ---------------------------------------------------------------------
 
 
-def draw(record: dict) -> None:
+def draw(record: Record, path: Path) -> None:
     """Two log-log panels: error of the prevalences, excess error of the classifier."""
     import matplotlib
 
@@ -165,9 +166,9 @@ def draw(record: dict) -> None:
         "excess_error": "error rate above the Bayes classifier's",
     }
     for panel, (measure, title) in zip(panels, titles.items(), strict=True):
-        for line in record["summary"]:
+        for line in summarize(record.runs):
             if line["measure"] == measure:
-                draw_line(panel, line, record["runs"])
+                draw_line(panel, line, record.runs)
         panel.set(xscale="log", yscale="log", xlabel="rows per domain")
         panel.set_title(title, fontsize=11, loc="left")
         panel.set_xticks(ROWS_PER_DOMAIN, [f"{n:,}" for n in ROWS_PER_DOMAIN])
@@ -177,17 +178,17 @@ def draw(record: dict) -> None:
         panel.minorticks_off()
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, fontsize=9)
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(FIGURE, dpi=150, metadata={"Software": None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
-def draw_line(panel, line: dict, runs: list[dict]) -> None:
+def draw_line(panel, line: dict, runs: list[Run]) -> None:
     """The mean as a line, every problem as a faint dot."""
     setting, measure = line["setting"], line["measure"]
     colour = COLOURS[setting]
-    mine = [run for run in runs if run["setting"] == setting]
-    rows = [run["rows"] for run in mine]
-    panel.plot(rows, [run[measure] for run in mine], ".", color=colour, alpha=0.3)
+    rows = [run["rows"] for run in runs]
+    values = [run["fits"][setting][measure] for run in runs]
+    panel.plot(rows, values, ".", color=colour, alpha=0.3)
     panel.plot(
         line["rows_per_domain"],
         line["mean"],

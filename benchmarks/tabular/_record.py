@@ -1,0 +1,115 @@
+"""Records of long studies: written whole after every run, and taken up where they end.
+
+A record is one JSON file with the command, the settings, the versions, a summary and
+all runs. A run is known by its key; what the file already holds is not done again.
+"""
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import shoal
+
+FOLDER = Path(__file__).parents[2] / "results" / "tabular"
+
+Run = dict[str, Any]
+Key = tuple[Hashable, ...]
+
+
+class Record:
+    """The file of one study.
+
+    Parameters
+    ----------
+    path : Path
+    command : str
+        How to make the record.
+    settings : dict
+        What all runs share; a file made with others is refused.
+    key : tuple of str
+        Entries of a run that name it.
+    summarize : callable
+        From all runs to a JSON-able summary.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        command: str,
+        settings: dict[str, Any],
+        key: tuple[str, ...],
+        summarize: Callable[[list[Run]], Any],
+    ) -> None:
+        self.path = path
+        self.command = command
+        self.settings = settings
+        self.key = key
+        self.summarize = summarize
+        self.runs: list[Run] = []
+        if path.exists():
+            before = json.loads(path.read_text())
+            if before["settings"] != json.loads(json.dumps(settings)):
+                raise SystemExit(
+                    f"{path} was made with {before['settings']}, asked for {settings}; "
+                    "move it away or pass another --record"
+                )
+            self.runs = before["runs"]
+
+    def missing(self, keys: Iterable[Key]) -> list[Key]:
+        """Those of ``keys`` that have not been run."""
+        done = {tuple(run[name] for name in self.key) for run in self.runs}
+        return [key for key in keys if key not in done]
+
+    def add(self, run: Run) -> None:
+        """Keep a run and write the file."""
+        self.runs.append(run)
+        self.write()
+
+    def write(self) -> None:
+        """Write the file under another name, then rename it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        head = {
+            "command": self.command,
+            "settings": self.settings,
+            "versions": versions(),
+            "summary": self.summarize(self.runs),
+            "runs": [],
+        }
+        lines = ",\n".join(json.dumps(run) for run in self.runs)
+        text = json.dumps(head, indent=1)
+        text = text.replace('"runs": []', f'"runs": [\n{lines}\n]')
+        write_whole(self.path, text + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that no reader ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {
+        "shoal": shoal.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def mean(values: Iterable[float], digits: int = 4) -> float:
+    """Rounded mean."""
+    return round(float(np.mean(list(values))), digits)
