@@ -194,15 +194,19 @@ def _points(
 
 
 def _styles(lines: Iterable[Line]) -> dict[str, dict[str, Any]]:
-    """Colour and marker of each method: the same in every figure."""
+    """Colour, marker and line of each method: the same in every figure.
+
+    Methods that read labels, floors and ceilings, are dotted in black.
+    """
     present = {line.method for line in lines}
     return {
         method: {
-            "color": COLOURS.get(method, OTHER),
+            "color": "black" if entry.labelled else COLOURS.get(method, OTHER),
+            "linestyle": ":" if entry.labelled else "-",
             "marker": MARKERS[number % len(MARKERS)],
             "markersize": 4,
         }
-        for number, method in enumerate(METHODS)
+        for number, (method, entry) in enumerate(METHODS.items())
         if method in present
     }
 
