@@ -7,7 +7,7 @@ import numpy as np
 from shoal.analysis.adapt import Adaptation
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
 from shoal.analysis.resample import counts_words
-from shoal.scale.exact import TINY, SumMoments, lean
+from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import Rows, schema_of
@@ -20,8 +20,6 @@ __all__ = ["adapt"]
 Array = np.ndarray[Any, Any]
 
 SAMPLE = 100_000
-# In one pass no share grows or shrinks by more than this factor.
-LONGEST = 5.0
 
 
 def adapt(
@@ -128,6 +126,6 @@ def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
     towards = inverse @ shares
     tied = inverse - np.outer(towards, towards) / (shares @ towards)
     step = tied @ gradient
-    moved = shares * np.clip(1 + step, 1 / LONGEST, LONGEST)
+    moved = shares * np.clip(1 + step, SHORTEST, LONGEST)
     variance = shares**2 * np.maximum(np.diag(tied), 0) / count
     return moved / moved.sum(), variance

@@ -23,8 +23,9 @@ __all__ = ["CountClusters", "SumMoments", "factorize_counts", "lean", "next_solu
 
 Array = np.ndarray[Any, Any]
 
-# In one pass no q(d|y) grows or shrinks by more than this factor.
-LONGEST = 5.0
+# Factors by which a share may change in one pass: what vanishes may do so fast, as it
+# can come back; what grows is held back, as the expansion is not true so far away.
+SHORTEST, LONGEST = 0.02, 5.0
 TINY = 1e-300
 
 
@@ -176,6 +177,6 @@ def next_solution(
         (T[:, :, None] * by_weight).sum(axis=0), (T * by_gradient).sum(axis=0)
     )
     step = by_gradient - by_weight @ multiplier
-    moved = T * np.clip(1 + step, 1 / LONGEST, LONGEST)
+    moved = T * np.clip(1 + step, SHORTEST, LONGEST)
     moved = normalize_rows(moved.T)
     return moved, normalize_rows(moved.T * np.maximum(multiplier, TINY))

@@ -13,7 +13,6 @@ from shoal.ddfa import DDFA
 from shoal.exceptions import CodedError
 from shoal.io.models import load, save
 from shoal.io.options import Options
-from shoal.io.table import Table
 from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order
 from shoal.scale.exact import (
@@ -29,10 +28,11 @@ from shoal.scale.sampling import SAMPLE, Drawn, draw_table
 from shoal.scale.store import Result, digest_of
 from shoal.validation import is_whole
 
-__all__ = ["fit", "fit_with_sample"]
+__all__ = ["PASSES", "fit", "fit_drawn"]
 
 Array = np.ndarray[Any, Any]
 
+PASSES = 3
 # Passes end when one moves no prevalence by more than this.
 STILL = 1e-5
 # Imaginary rows in each class and domain where a model has none of its own.
@@ -46,7 +46,7 @@ def fit(
     domain: str,
     features: Any = None,
     sample: int = SAMPLE,
-    passes: int = 3,
+    passes: int = PASSES,
     engine: str = "local",
     address: str | None = None,
     workers: int | None = None,
@@ -142,15 +142,12 @@ def fit(
         progress=progress,
         part_rows=part_rows,
     ) as running:
-        model, _ = fit_with_sample(estimator, running, options, sample, passes)
-    return model
+        drawn = draw_table(running, sample, options)
+        return fit_drawn(estimator, drawn, running, passes)
 
 
-def fit_with_sample(
-    estimator: Any, running: Running, options: Options, sample: int, passes: int
-) -> tuple[Any, Table]:
-    """The fitted estimator, and the sample that it learned from."""
-    drawn = draw_table(running, sample, options)
+def fit_drawn(estimator: Any, drawn: Drawn, running: Running, passes: int) -> Any:
+    """The fitted estimator: taught by a sample, exact over all rows."""
     table = drawn.table
     log.info("%s of %s rows sampled", f"{len(table.X):,}", f"{running.data.n_rows:,}")
     model = learn(estimator, drawn, running)
@@ -169,7 +166,7 @@ def fit_with_sample(
         "rows_per_domain": drawn.domains.sizes.tolist(),
         "stages": list(running.stages),
     }
-    return model, table
+    return model
 
 
 def check_settings(estimator: Any, sample: Any, passes: Any) -> None:
