@@ -13,7 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from shoal import DDFA
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.exceptions import ConstantColumnWarning, IdentifiabilityWarning
+from shoal.exceptions import (
+    ConstantColumnWarning,
+    IdentifiabilityWarning,
+    SubsampleWarning,
+)
 from shoal.metrics import matched_accuracy, prevalence_error
 from shoal.probability import (
     canonical_order,
@@ -30,6 +34,7 @@ from shoal.stages.discretize import (
     KMeansDiscretizer,
     PointMassDiscretizer,
 )
+from shoal.stages.discretize.candidates import hellinger_kmeans
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.factorize import Factorizer
 
@@ -528,3 +533,17 @@ def test_a_function_is_asked_once_about_all_rows(seed):
     asked.clear()
     model.predict(np.repeat(data.X, 40, axis=0))
     assert asked == [24_000]
+
+
+def test_a_sample_of_rows_is_said_aloud_once(monkeypatch, seed):
+    X, domains, _ = make_latent_shift(
+        900, n_classes=3, n_domains=4, n_features=5, random_state=seed
+    )
+    model = DDFA(3, discriminator="logistic", random_state=seed)
+    monkeypatch.setattr(
+        "shoal.ddfa.list_discretizers",
+        lambda *_: [hellinger_kmeans(m, max_samples=300) for m in (3, 6)],
+    )
+    with pytest.warns(SubsampleWarning, match="300 of 900 rows") as said:
+        model.fit(X, domains)
+    assert len(said) == 1

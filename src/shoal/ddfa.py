@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from shoal.base import LatentShiftEstimator
 from shoal.canonical import CanonicalRows, row_keys, sort_rows
-from shoal.exceptions import IdentifiabilityWarning
+from shoal.exceptions import IdentifiabilityWarning, SubsampleWarning
 from shoal.explained import likeliest, soften
 from shoal.novelty import fit_novelty
 from shoal.probability import (
@@ -86,11 +86,12 @@ class DDFA(LatentShiftEstimator):
         A callable is taken at its word, as the exact q(d|x) under ``domain_weight``;
         like a frozen classifier it is asked about all columns, also constant ones.
     discretizer : {"kmeans", None}, int, estimator, array or callable, default="kmeans"
-        How rows become clusters: k-means in the Hellinger metric, with one to three
-        clusters a class, of which the most likely solution is kept, or with as many
-        as an int says, at least the number of classes; any discretizer; the cluster
-        of each training row, or a function from q(d|x) to it; None looks for the
-        corners of q(d|x) itself (Appendix F).
+        How rows become clusters: k-means in the Hellinger metric, its centers from a
+        stated sample beyond 100,000 rows, with one to three clusters a class, of
+        which the most likely solution is kept, or with as many as an int says, at
+        least the number of classes; any discretizer; the cluster of each training
+        row, or a function from q(d|x) to it; None looks for the corners of q(d|x)
+        itself (Appendix F).
     factorizer : {"spa", "snpa", "em", "volume", "nmf"} or Factorizer, default="spa"
         How the table is split, see :func:`~shoal.stages.factorize.factorize`.
     adjuster : {"likelihood", "simplex", "pinv"} or Adjuster, default="likelihood"
@@ -238,7 +239,10 @@ class DDFA(LatentShiftEstimator):
         fitted: list[Any] = []
         for one in list_discretizers(self.discretizer, self.n_classes_, rows.order):
             seeded = with_seeds(one, self._draw_seed())
-            fitted.append(seeded.fit(points, sample_weight=rows.weight))
+            with warnings.catch_warnings():
+                if fitted:  # a sample is said aloud once
+                    warnings.simplefilter("ignore", SubsampleWarning)
+                fitted.append(seeded.fit(points, sample_weight=rows.weight))
             if fitted[-1].n_clusters_ < getattr(seeded, "n_clusters", 0):
                 break  # all distinct points are clusters: there are no more to find
         return fitted

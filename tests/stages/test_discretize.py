@@ -147,6 +147,35 @@ def test_a_stated_sample(blobs, engine, seed):
     assert same_partition(model.labels_, blob)
 
 
+def test_many_rows_are_sampled_aloud_unless_told_otherwise(monkeypatch, seed):
+    """A sample of a hundredth finds the centers of all rows, and all are assigned."""
+    assert KMeansDiscretizer().max_samples == 100_000
+    rng = np.random.default_rng(seed)
+    blob = np.repeat(np.arange(3), 34_000)
+    points = rng.normal(size=(len(blob), 2), scale=0.05)
+    points += np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[blob]
+    model = KMeansDiscretizer(3, n_init=1, random_state=seed)
+    with pytest.warns(SubsampleWarning, match="sample of 100000 of 102000 rows"):
+        model.fit(points)
+    assert same_partition(model.labels_, blob)
+    model.set_params(max_samples=None).fit(points)
+    assert same_partition(model.labels_, blob)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_assignment_is_to_the_nearest_also_far_from_the_origin(dtype, offset, seed):
+    rng = np.random.default_rng(seed)
+    points = (offset + rng.normal(size=(5_000, 3))).astype(dtype)
+    centers = (offset + rng.normal(size=(7, 3))).astype(dtype)
+    gap = points[:, None].astype(float) - centers.astype(float)
+    distance = (gap**2).sum(axis=2)
+    chosen = assign_to_centers(points, centers)
+    nearest = distance.min(axis=1)
+    assert_allclose(distance[np.arange(5_000), chosen], nearest, atol=1e-8)
+    assert assign_to_centers(points[:1], centers) == chosen[0]
+
+
 def test_missing_faiss_names_the_extra(monkeypatch, blobs):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"pip install 'shoal\[faiss\]'"):

@@ -77,7 +77,7 @@ def ddfa(
     if isinstance(discriminator, str) and discriminator == "mlp":
         discriminator = published_network()
     faiss = find_spec("faiss") is not None
-    clustering: dict[str, Any] = {"n_init": 5, "max_iter": 100}
+    clustering: dict[str, Any] = {"n_init": 5, "max_iter": 100, "max_samples": None}
     if faiss:
         clustering["engine"] = "faiss"
         clustering["max_points_per_centroid"] = FAISS_POINTS_PER_CENTROID

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from shoal.exceptions import SubsampleWarning
 from shoal.stages.discretize.base import DiscretizerBase
@@ -17,6 +16,11 @@ from shoal.validation import is_whole
 __all__ = ["KMeansDiscretizer", "assign_to_centers", "kmeans"]
 
 Array = np.ndarray[Any, Any]
+
+BLOCK_ROWS = 4096
+# Rows for the centers, unless told otherwise. Of a million, so many cost no accuracy
+# that we could measure and a seventh of the time or less (benchmarks/kmeans.py).
+MAX_SAMPLES = 100_000
 
 
 def _sklearn_centers(
@@ -79,7 +83,7 @@ def kmeans(
     max_iter: int = 100,
     metric: str = "euclidean",
     engine: str = "sklearn",
-    max_samples: int | None = None,
+    max_samples: int | None = MAX_SAMPLES,
     max_points_per_centroid: int | None = None,
     random_state: Any = None,
 ) -> tuple[Array, Array]:
@@ -151,9 +155,21 @@ def embed(points: ArrayLike, metric: str) -> Array:
 
 
 def assign_to_centers(points: ArrayLike, centers: Array) -> Array:
-    """Index of the nearest center of each row; the first of equals."""
-    rows = np.asarray(points, dtype=centers.dtype)
-    return np.asarray(pairwise_distances_argmin(rows, centers))
+    """Index of the nearest center of each row; the first of equals.
+
+    The nearest has the largest x . c - |c|^2 / 2. Centers are taken around their mean,
+    which changes no order and keeps the digits of points far from the origin.
+    """
+    rows = np.asarray(points)
+    middle = centers.mean(axis=0, dtype=np.float64)
+    arms = centers - middle
+    bias = arms @ middle + np.einsum("ij,ij->i", arms, arms) / 2
+    clusters = np.empty(len(rows), dtype=np.intp)
+    for block in gen_batches(len(rows), BLOCK_ROWS):
+        near = rows[block].astype(np.float64, copy=False) @ arms.T
+        near -= bias
+        clusters[block] = near.argmax(axis=1)
+    return clusters
 
 
 def _check_kmeans(
@@ -208,8 +224,8 @@ def _stated_sample(
 
 def _warn_sample(n_seen: int, n_rows: int, option: str) -> None:
     warnings.warn(
-        f"k-means sees a sample of {n_seen} of {n_rows} rows ({option}); set "
-        f"{option}=None to use all of them",
+        f"k-means sees a sample of {n_seen} of {n_rows} rows ({option}), and assigns "
+        f"all of them; KMeansDiscretizer({option}=None) sees them all",
         SubsampleWarning,
         stacklevel=4,
     )
@@ -237,7 +253,7 @@ def _as_seed(random_state: Any) -> int:
 
 
 class KMeansDiscretizer(DiscretizerBase):
-    """K-means over all rows.
+    """K-means; its centers are found on a stated sample where there are many rows.
 
     Parameters
     ----------
@@ -254,9 +270,11 @@ class KMeansDiscretizer(DiscretizerBase):
     engine : {"sklearn", "faiss"}, default="sklearn"
         scikit-learn's Lloyd with k-means++ starts, or faiss with random starts (the
         published choice, in single precision).
-    max_samples : int, default=None
-        Find the centers on a random sample of so many rows, with a SubsampleWarning.
-        None uses all rows.
+    max_samples : int, default=100_000
+        With more rows, find the centers on a random sample of so many, with a
+        SubsampleWarning; all rows are still assigned and counted. Measured on
+        1,000,000 rows this costs no accuracy and is 6 to 9 times faster, while
+        mini-batches lost up to 9 points (docs, "Beyond memory"). None uses all rows.
     max_points_per_centroid : int, default=None
         For ``engine="faiss"``: 256 repeats faiss's own default, and with it the
         published clusters, by sampling so many rows per cluster, with a
@@ -290,7 +308,7 @@ class KMeansDiscretizer(DiscretizerBase):
         max_iter: int = 100,
         metric: str = "euclidean",
         engine: str = "sklearn",
-        max_samples: int | None = None,
+        max_samples: int | None = MAX_SAMPLES,
         max_points_per_centroid: int | None = None,
         random_state: Any = None,
     ) -> None:
