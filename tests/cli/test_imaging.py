@@ -1,6 +1,7 @@
 """`shoal fit` on a folder of images, and what its model can be asked."""
 
 import json
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     facts = {"depth": "18", "stem": "cifar", "size": "8"}
     save_backbone(resnet(18), folder / "net.safetensors", facts)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.chdir(folder)
+    with chdir(folder), pytest.raises(SystemExit) as end:
         main([*FIT, "--quiet"])
     assert end.value.code == 0
     return folder

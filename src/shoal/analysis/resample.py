@@ -87,6 +87,9 @@ def table_resampler(
 ) -> Resampler:
     """Both factors of a table of words (clusters) by domains, counts drawn again.
 
+    Words of one bag come together, so where a domain has several bags, whole bags are
+    drawn; where it is a single bag, its words are.
+
     The class of a bag is the likeliest of its words, given its domain: for DDFA that
     is the class of the row's cluster, not of its own q(d|x), which a resample would
     have to adjust row by row.
@@ -94,12 +97,23 @@ def table_resampler(
     fitted = estimator.factorization_
     n_words = fitted.cluster_given_class.shape[1]
     bags = bags[:, :n_words]  # words that fit has not seen have no factor
-    counts = sum_by_domain(bags, codes, len(estimator.domains_), weight)
+    n_domains = len(estimator.domains_)
+    counts = sum_by_domain(bags, codes, n_domains, weight)
     size = counts.sum(axis=1).round().astype(int)
     if weight is not None:
-        size = count_units(codes, weight, len(estimator.domains_))
+        size = count_units(codes, weight, n_domains)
     share = normalize_rows(counts)
+    several = np.bincount(codes, minlength=n_domains) > 1
+    several &= bool(bags.sum(axis=1).max() > 1)
     options = _factorizer_options(estimator)
+
+    def draw(generator: np.random.Generator) -> Array:
+        words = generator.multinomial(size, share)
+        if not several.any():
+            return words
+        count = draw_rows(codes, generator, weight)
+        whole = sum_by_domain(bags, codes, n_domains, count)
+        return np.where(several[:, None], whole, words)
 
     def classify(word_given_class: Array, prevalence: Array) -> Array:
         log_words = np.log(np.maximum(word_given_class, TINY))
@@ -108,7 +122,7 @@ def table_resampler(
 
     def refit(generator: np.random.Generator) -> Resample:
         # A word that is missed by chance leaves a trace, and keeps its column.
-        drawn = generator.multinomial(size, share) + TRACE * share
+        drawn = draw(generator) + TRACE * share
         found = factorize(
             normalize_rows(drawn),
             estimator.n_classes_,
