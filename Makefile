@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types check slow browser docs pages clean
+.PHONY: demo test lint types check slow bench bench-check browser docs pages clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
@@ -30,6 +30,14 @@ check: $(VENV)/.test browser
 
 slow: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m slow
+
+# Time and memory against rows, domains, classes and features: what the records lack.
+bench: $(VENV)/.test
+	for script in growth bars kmeans; do $(ONE_THREAD) $(BIN)/python benchmarks/$$script.py; done
+
+# A few points anew: the ratios to the library calls against those of the record.
+bench-check: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python benchmarks/growth.py --check
 
 # Chromium for the tests of the report, from the system's packages when there is none.
 browser:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _measure import ROOT, environment, take_turns, write_json
+from _pages import bars_page
 from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF
@@ -67,6 +68,8 @@ def main() -> None:
         measured[name] = PARTS[name](X, domains, args.repeats)
         print(name, json.dumps(measured[name], indent=1), flush=True)
         write_json(args.record, record)
+    if "now" in record:
+        args.record.with_suffix(".md").write_text(bars_page(record) + "\n")
 
 
 def draw(n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

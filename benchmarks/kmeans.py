@@ -21,6 +21,7 @@ from statistics import mean
 
 import numpy as np
 from _measure import ROOT, environment, write_json
+from _pages import kmeans_page
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -71,7 +72,9 @@ def main() -> None:
                 print(run, flush=True)
                 record["summary"] = summarize(record["runs"])
                 write_json(args.record, record)
-    print(json.dumps(record["summary"], indent=1))
+    page = kmeans_page(record)
+    args.record.with_suffix(".md").write_text(page + "\n")
+    print(page)
 
 
 def key_of(run: dict) -> tuple:
