@@ -124,6 +124,17 @@ def test_logits_are_weights_times_the_design(rows, expansion, dtype, seed):
     assert_allclose(logits, expected, atol=1e-10 if dtype == "f8" else 1e-3)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e9])
+def test_logits_keep_their_digits_far_from_zero(rows, offset, seed):
+    """Moving a column moves nothing else, but for the digits that X itself loses."""
+    weights = np.random.default_rng(seed).normal(size=(4, 4))
+    near, far = (
+        FeatureMap("column").fit(X, np.ones(500)) for X in (rows, rows + offset)
+    )
+    lost = max(offset * np.finfo(float).eps * 100, 1e-11)
+    assert_allclose(far.logits(moved, weights), near.logits(rows, weights), atol=lost)
+
+
 def test_logits_survive_a_spread_that_cannot_divide_the_weights():
     X = np.array([[0.0], [1.0], [0.0], [1.0]]) * 1e-42
     X = X.astype("f4")

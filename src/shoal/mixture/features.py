@@ -100,19 +100,26 @@ class FeatureMap:
     def logits(self, X: Any, weights: Array) -> Array:
         """Weights times z(x), and their intercept; shape (n_classes, n_samples).
 
-        Plain columns are only centred, their spread divides the weights instead: the
-        design matrix is not made.
+        Plain columns need no design matrix: their spread divides the weights, and
+        their centre, where that costs no digits, goes into the intercept.
         """
         slope, intercept = np.split(weights.astype(self.dtype_), [-1], axis=1)
-        folded = None
-        if self.dense_ and self.expansion == "linear":
-            with np.errstate(over="ignore"):
-                folded = slope / self.spread_.astype(self.dtype_)
-        if folded is not None and np.isfinite(folded).all():
-            values = self._centred(X) @ folded.T
-        else:
+        plain = self.dense_ and self.expansion == "linear" and not is_sparse(X)
+        with np.errstate(over="ignore"):
+            folded = slope / self.spread_.astype(self.dtype_) if plain else slope
+        if not plain or not np.isfinite(folded).all():
             values = self.transform(X) @ slope.T
+        elif self._near_zero():
+            values = self._clip(X) @ folded.T
+            intercept = intercept - (folded @ self.centre_)[:, None]
+        else:
+            values = self._centred(X) @ folded.T
         return np.add(values.T, intercept, order="C")
+
+    def _near_zero(self) -> bool:
+        """Whether adding the centres of columns keeps 12 digits of what is added to."""
+        digits = 1e-12 / np.finfo(self.dtype_).eps
+        return bool((np.abs(self.centre_) <= digits * self.spread_).all())
 
     # ---- scaling ------------------------------------------------------------------
 
