@@ -204,6 +204,42 @@ def rates() -> str:
     return f"{figure}\n\n{table(header, rows)}\n{spread}\n"
 
 
+def new_domain() -> str:
+    """Error of a new domain's prevalences by its rows."""
+    record = json.loads((RESULTS / "new_domain.json").read_text(encoding="utf-8"))
+    summary = record["summary"]
+    sizes = summary["by_rows"]
+    slopes = summary["slope_10_to_1000"], summary["oracle_slope_10_to_1000"]
+    rows = [
+        [name, *(f"{sizes[size][key]:.4f}" for size in sizes), last]
+        for name, key, last in (
+            ("error, g fitted", "error", f"{slopes[0]:.2f}"),
+            ("error, g known exactly", "oracle_error", f"{slopes[1]:.2f}"),
+            ("coverage of 90% intervals", "coverage", ""),
+        )
+    ]
+    header = ["", *(f"{int(size):,} rows" for size in sizes), "slope, 10 to 1,000"]
+    each = record["settings"]["domains_per_size"]
+    note = (
+        f"Means over {summary['problems']} problems, {each} new domains of each size."
+    )
+    return f"{table(header, rows)}\n{note}\n"
+
+
+def coverage() -> str:
+    """How often 90% intervals hold the truth, by rows per domain and concentration."""
+    record = json.loads((RESULTS / "coverage.json").read_text(encoding="utf-8"))
+    summary = record["summary"]
+    rows = [
+        ["all prevalences", f"{summary['coverage_of_cells']:.3f}"],
+        ["mean over problems", f"{summary['mean_coverage']:.3f}"],
+    ]
+    for words, key in (("rows per domain", "by_rows_per_domain"), ("α", "by_alpha")):
+        parts = summary[key].items()
+        rows += [[f"{words}: {name}", f"{value:.3f}"] for name, value in parts]
+    return table([f"{summary['problems']} problems", "covered"], rows)
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -290,7 +326,11 @@ ORGANIC_COLUMNS = {
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"panel": panel, "cifar": cifar},
-    "docs/theory.md": {"rates": rates},
+    "docs/theory.md": {
+        "new_domain": new_domain,
+        "rates": rates,
+        "coverage": coverage,
+    },
     "docs/real_data.md": {"organic": organic},
     "docs/when_it_fails.md": {"failures": failures},
     "docs/benchmarks.md": {"losses": losses, "end_to_end": end_to_end},
