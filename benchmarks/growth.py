@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _growth_pages import DERIVED, write_pages
 from _measure import ROOT, environment, write_json
 
 RECORD = "results/performance/growth.json"
@@ -75,8 +76,6 @@ def main() -> int:
         return check(record, args.limit)
     if not args.pages:
         measure(record, args)
-    from _growth_pages import write_pages
-
     print(write_pages(record, args.record.parent))
     return 0
 
@@ -137,7 +136,8 @@ def too_long(record: dict, factor: str, value: int, limit: float) -> dict[str, s
         for name, sides in point["tasks"].items():
             for side, result in sides.items():
                 if "seconds" in result:
-                    expected = result["seconds"] * value / point["value"]
+                    growth = (value / point["value"]) ** DERIVED[name][factor]
+                    expected = result["seconds"] * growth
                     key = f"{name}/{side}"
                     reasons.pop(key, None)
                     if expected > limit:

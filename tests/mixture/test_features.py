@@ -128,9 +128,8 @@ def test_logits_are_weights_times_the_design(rows, expansion, dtype, seed):
 def test_logits_keep_their_digits_far_from_zero(rows, offset, seed):
     """Moving a column moves nothing else, but for the digits that X itself loses."""
     weights = np.random.default_rng(seed).normal(size=(4, 4))
-    near, far = (
-        FeatureMap("column").fit(X, np.ones(500)) for X in (rows, rows + offset)
-    )
+    moved = rows + offset
+    near, far = (FeatureMap("column").fit(X, np.ones(500)) for X in (rows, moved))
     lost = max(offset * np.finfo(float).eps * 100, 1e-11)
     assert_allclose(far.logits(moved, weights), near.logits(rows, weights), atol=lost)
 
