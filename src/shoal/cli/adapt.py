@@ -20,6 +20,7 @@ from shoal.cli.runs import (
     write_csv,
     write_record,
 )
+from shoal.cli.scaling import Place, adapted
 from shoal.cli.tables import prevalence_table
 
 __all__ = ["adapt"]
@@ -39,6 +40,7 @@ def adapt(
     data: Data,
     rows: Rows,
     work: Work,
+    place: Place,
     speech: Speech,
     domain_name: DomainName,
     level: Level = 0.9,
@@ -63,9 +65,13 @@ def adapt(
             stages.begin("read")
             loaded = load_model(model, device)
             name = new_name(loaded, domain_name)
-            table = loaded.table(output, data, rows, require_domain=False)
-            stages.begin("adapt")
-            found = loaded.model.adapt(table.X, level=level, random_state=work.seed)
+            if place.in_parts(data):
+                stages.begin("adapt")
+                found = adapted(stages, loaded, data, rows, work, place, level)
+            else:
+                table = loaded.table(output, data, rows, require_domain=False)
+                stages.begin("adapt")
+                found = loaded.model.adapt(table.X, level=level, random_state=work.seed)
             output.data = describe(found, name)
             write(output, folder, loaded, found, name)
         show(output)

@@ -1,6 +1,7 @@
 """``shoal diagnose``: do the assumptions hold here, and what to do if not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from shoal.cli.plain import write_json
 from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Source, name_of, read
 from shoal.cli.runs import DIAGNOSTICS
+from shoal.cli.scaling import Place, diagnosed, opened
 from shoal.cli.tables import VERDICTS, findings_table, warn_findings
 
 __all__ = ["diagnose"]
@@ -33,6 +35,7 @@ def diagnose(
     data: Data,
     source: Source,
     work: Work,
+    place: Place,
     speech: Speech,
     model: ModelOption = None,
     k: K = "auto",
@@ -53,11 +56,13 @@ def diagnose(
         if out is not None:
             refuse_existing(out, [DIAGNOSTICS], force=force)
         with output.stages(_plan(name_of(data), model, settings)) as stages:
-            found = _ask(output, stages, data, source, model, settings, permutations)
+            ask = _ask_in_parts if place.in_parts(data) else _ask
+            asked = (output, stages, data, source, place, model, settings)
+            found = ask(*asked, permutations)
         output.data = found.to_dict()
         if out is not None:
-            with filled_folder(out) as place:
-                write_json(place / DIAGNOSTICS, output.data)
+            with filled_folder(out) as temporary:
+                write_json(temporary / DIAGNOSTICS, output.data)
             output.files = [out / DIAGNOSTICS]
         warn_findings(output, output.data["findings"])
         output.show(
@@ -81,6 +86,7 @@ def _ask(
     stages: Stages,
     data: Sequence[str],
     source: Source,
+    place: Place,
     model: Path | None,
     settings: Settings,
     n_permutations: int,
@@ -101,3 +107,27 @@ def _ask(
         return judged.diagnose(
             table.X, table.domains, n_permutations=n_permutations, random_state=seed
         )
+
+
+def _ask_in_parts(
+    output: Output,
+    stages: Stages,
+    data: Sequence[str],
+    source: Source,
+    place: Place,
+    model: Path | None,
+    settings: Settings,
+    n_permutations: int,
+) -> Any:
+    """The same of a sample of data that are read in parts."""
+    seed = settings.work.seed
+    stages.begin("read")
+    if model is not None:
+        loaded = load_model(model)
+        return diagnosed(stages, loaded, data, source, seed, place, n_permutations)
+    with opened(output, stages, data, source, settings.work, place) as parts:
+        assert parts is not None
+        learning = replace(settings, learn=parts.learn)
+        judged, _ = fit_only(output, stages, parts.table, learning)
+        stages.begin("diagnose")
+        return parts.diagnose(judged, n_permutations, seed)

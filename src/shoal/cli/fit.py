@@ -3,6 +3,8 @@
 import shlex
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +18,7 @@ from shoal.cli.pictures import ImagesFolder, pictures_of
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.reading import Data, Source, name_of, read
 from shoal.cli.runs import FILES, REPORT, write_record, write_results
+from shoal.cli.scaling import Place, opened, show_costs
 from shoal.cli.tables import VERDICTS, percent, prevalence_table, warn_findings
 
 __all__ = ["fit", "results", "show_results", "summary_of", "write_run"]
@@ -52,6 +55,7 @@ def fit(
     source: Source,
     encoder: Encoder,
     work: Work,
+    place: Place,
     speech: Speech,
     k: K = "auto",
     bootstrap: Bootstrap = 200,
@@ -70,7 +74,9 @@ def fit(
     for intervals and diagnoses. Writes to --out (shoal-NAME if not given): the model,
     prevalence.csv, assignments, diagnostics.json, draws.npz, summary.json, run.json
     and report.html. A column given as --label is held aside and only used to score.
-    A folder of images needs --encoder; the model then takes such folders.
+    A folder of images needs --encoder; the model then takes such folders. Parquet data
+    that do not fit into memory are read in parts: --sample rows teach the model, and
+    what is counted is counted over all rows.
     """
     with running("fit", **speech.options) as output:
         known = None if names is None else names_from(names)
@@ -79,13 +85,19 @@ def fit(
         folder = out or Path(f"shoal-{name_of(data)}")
         refuse_existing(folder, FILES, force=force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
-        with output.stages(plan) as stages:
+        with output.stages(plan) as stages, ExitStack() as stack:
             stages.begin("read")
-            table = read(output, data, source, work.seed, redact=redact)
+            rows = opened(output, stages, data, source, work, place, redact=redact)
+            parts = stack.enter_context(rows)
+            if parts is None:
+                table = read(output, data, source, work.seed, redact=redact)
+            else:
+                table, settings = parts.table, replace(settings, learn=parts.learn)
             embedded = None
             if encoder.given:
                 table, embedded = embed_table(output, stages, table, encoder, work)
             fitted = find_classes(output, stages, table, settings, embedded)
+            fitted = fitted if parts is None else parts.exactly(fitted)
             stages.begin("write")
             shown = None if embedded is None else embedded.folder
             pictures = pictures_of(images or shown, fitted.table)
@@ -171,6 +183,7 @@ def results(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "score": summary["score"],
         "domain_name": _domain_name(fitted),
         "unit": summary["size"]["unit"],
+        "scale": getattr(fitted.model, "scale_", None),
     }
 
 
@@ -199,4 +212,6 @@ def show_results(output: Output) -> None:
             f"prevalences off by {percent(score['prevalence_error'])} on average."
         )
     output.show(f"Verdict: {VERDICTS[found['verdict']]}")
+    if found["scale"]:
+        show_costs(output, found["scale"])
     output.show_files()

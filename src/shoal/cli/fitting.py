@@ -4,8 +4,9 @@ Numpy and scikit-learn are imported inside the functions: the command line must 
 to print its help without them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import CommandError
@@ -14,6 +15,7 @@ from shoal.cli.options import Work
 from shoal.cli.output import Output
 from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import refuse_images
+from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -44,6 +46,7 @@ class Settings:
     names: Names | None = None
     n_reruns: int = 0
     more_stages: Mapping[str, Stage] = field(default_factory=dict)
+    learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Fitted:
     """A fitted model and all that was asked about it.
 
     ``stored`` is what to save where that is more than ``model``: with the network in
-    front of it.
+    front of it. ``assign`` writes the classes of all rows where ``table`` is a sample.
     """
 
     table: "Table"
@@ -61,6 +64,7 @@ class Fitted:
     diagnosis: Any
     refits: tuple[Any, ...] = ()
     stored: Any = None
+    assign: Callable[[Path], None] | None = None
 
 
 def parse_k(text: str) -> int | None:
@@ -195,7 +199,8 @@ def fit_only(
         choice = choose_k(table, settings.work)
     k = settings.k if choice is None else choice.n_classes
     stages.begin("fit")
-    model = fit_or_refuse(estimator_for(table.kind, k, settings.work), table)
+    estimator = estimator_for(table.kind, k, settings.work)
+    model = fit_or_refuse(estimator, table, settings.learn)
     if choice is not None and choice.n_classes is None:
         output.warn(
             "W160",
@@ -206,10 +211,18 @@ def fit_only(
     return (renamed(model, names) if names else model), choice
 
 
-def fit_or_refuse(estimator: Any, table: "Table") -> Any:
+def fit_or_refuse(
+    estimator: Any,
+    table: "Table",
+    learn: Callable[[Any, "Table"], Any] | None = None,
+) -> Any:
     """The fitted estimator; E164 where it cannot fit these rows."""
     try:
+        if learn is not None:
+            return learn(estimator, table)
         return estimator.fit(table.X, table.domains)
+    except CodedError:
+        raise
     except ValueError as error:
         text, _, hint = str(error).partition("; ")
         hint = hint or "see what was read with `shoal check`"

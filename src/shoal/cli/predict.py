@@ -17,6 +17,7 @@ from shoal.cli.places import filled_file, refuse_existing
 from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Rows, name_of
 from shoal.cli.runs import assignments_name
+from shoal.cli.scaling import NO_DOMAIN, Place, predicted
 from shoal.cli.sizes import guess_rows
 from shoal.cli.tables import percent, shortened_table
 from shoal.io.marking import UNLIKE, UNSURE, marked
@@ -25,7 +26,6 @@ __all__ = ["predict"]
 
 # More rows unlike those of training than this deserve a warning.
 MANY_UNLIKE = 0.1
-NO_DOMAIN = "(not used)"
 
 Pooled = Annotated[
     bool,
@@ -52,6 +52,7 @@ def predict(
     model: Model,
     data: Data,
     rows: Rows,
+    place: Place,
     speech: Speech,
     pooled: Pooled = False,
     prevalence: Prevalence = None,
@@ -72,20 +73,26 @@ def predict(
     with running("predict", **speech.options) as output:
         path = out or Path(f"{name_of(data)}-{assignments_name()}")
         check_ending(path)
-        refuse_existing(path, force=force)
+        in_parts = place.in_parts(data, whole=False)
+        if not in_parts:  # what is written in parts is a folder
+            refuse_existing(path, force=force)
         with output.stages(plan) as stages:
             stages.begin("load")
             loaded = load_model(model, device)
             names = list(loaded.model.class_names_)
             mix = None if prevalence is None else read_mix(prevalence, names)
             stages.begin("class")
-            tally = Tally(names)
-            by_domain = not (pooled or mix)
-            tables = loaded.batches(output, data, rows, require_domain=by_domain)
-            if by_domain:
-                tables = with_domains(tables)
-            frames = assigned(loaded, tables, pooled, mix, min_confidence)
-            write(path, tally.counting(frames, stages, data))
+            how: dict[str, Any] = {
+                "pooled": pooled,
+                "prevalence": mix,
+                "min_confidence": min_confidence,
+            }
+            if in_parts:
+                how |= {"place": place, "force": force}
+                found = predicted(output, stages, loaded, data, rows, path, **how)
+                tally = Tally(names, **found)
+            else:
+                tally = streamed(output, stages, loaded, data, rows, path, **how)
         output.files = [path]
         output.data = tally.to_dict() | {"min_confidence": min_confidence}
         show(output, tally)
@@ -101,13 +108,29 @@ def check_ending(path: Path) -> None:
         )
 
 
-def assigned(
-    loaded: Loaded, tables: Iterable[Any], pooled: bool, mix: Any, least: float
-) -> Iterator[Any]:
-    """Frames of assignments, one per batch."""
+def streamed(
+    output: Output,
+    stages: Stages,
+    loaded: Loaded,
+    data: Sequence[str],
+    rows: Rows,
+    path: Path,
+    *,
+    pooled: bool,
+    prevalence: Any,
+    min_confidence: float,
+) -> "Tally":
+    """Class one batch after the other, and write it."""
     from shoal.io import assign
 
-    return marked(assign(loaded.model, tables, pooled=pooled, prevalence=mix), least)
+    by_domain = not (pooled or prevalence)
+    tables = loaded.batches(output, data, rows, require_domain=by_domain)
+    if by_domain:
+        tables = with_domains(tables)
+    frames = assign(loaded.model, tables, pooled=pooled, prevalence=prevalence)
+    tally = Tally(list(loaded.model.class_names_))
+    write(path, tally.counting(marked(frames, min_confidence), stages, data))
+    return tally
 
 
 def with_domains(tables: Iterable[Any]) -> Iterator[Any]:

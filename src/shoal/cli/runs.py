@@ -89,6 +89,9 @@ def _write_assignments(place: Path, fitted: "Fitted", redact: bool) -> None:
     from shoal.io import assign, write_assignments
     from shoal.io.marking import marked
 
+    if fitted.assign is not None:
+        fitted.assign(place / ASSIGNMENTS[0])
+        return
     table = fitted.table
     if redact or table.ids is None:
         table = replace(table, ids=row_numbers(table))

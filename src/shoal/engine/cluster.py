@@ -1,6 +1,7 @@
 """Tasks of a Ray cluster. Ray itself runs the tasks of workers that die again."""
 
 import os
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,8 +35,9 @@ def connected(address: str | None) -> Iterator[Any]:
         # unless its user says otherwise, a cluster of ours reports to nobody
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
+            _knock(address)
             ray.init(address=address, log_to_driver=False)
-        except ConnectionError as error:
+        except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise CodedError(
                 "E170",
@@ -47,6 +49,13 @@ def connected(address: str | None) -> Iterator[Any]:
     finally:
         if own:
             ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Raise OSError where nobody listens: Ray itself would wait for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _run(

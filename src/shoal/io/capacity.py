@@ -4,7 +4,7 @@ from pathlib import Path
 
 from shoal.exceptions import InputError
 
-__all__ = ["available_memory", "check_memory"]
+__all__ = ["available_memory", "check_memory", "fits"]
 
 GIB = 2**30
 # Reading keeps the columns, their encoding and the copies of a fit at the same time.
@@ -13,14 +13,21 @@ COPIES = 4
 ROOM = 0.8
 
 
+def fits(cells: float) -> bool:
+    """Whether so many numbers, and the copies of a fit, fit into the free memory."""
+    free = available_memory()
+    return free is None or COPIES * 8 * cells <= ROOM * free
+
+
 def check_memory(cells: float, what: str) -> None:
     """Raise E137 if so many numbers would not fit into the free memory."""
-    need, free = COPIES * 8 * cells, available_memory()
-    if free is not None and need > ROOM * free:
+    if not fits(cells):
+        need, free = COPIES * 8 * cells, available_memory() or 0.0
         raise InputError(
             "E137",
             f"{what} needs about {need / GIB:.3g} GiB, {free / GIB:.3g} GiB free",
-            "--sample 200000, or fewer columns (--features)",
+            "--sample 200000, fewer columns (--features), or, for Parquet, --engine "
+            "local",
         )
 
 

@@ -181,8 +181,10 @@ def summarize(
 
 def _size(rows: ReportRows) -> Record:
     counts = getattr(rows.model, "input", "rows") == "counts"
+    whole = getattr(rows.model, "scale_", {}).get("rows", rows.n_rows)
     return {
-        "rows": rows.n_rows,
+        "rows": whole,
+        "sampled": rows.n_rows if whole > rows.n_rows else None,
         "features": int(rows.X.shape[1]) if rows.has_features else None,
         "domains": len(rows.domains),
         "classes": rows.n_classes,
@@ -284,6 +286,7 @@ def _made(
         "command": None if redact else command,
         "model_path": None if redact else path,
         "estimator": type(model).__name__,
+        "scale": getattr(model, "scale_", None),
         "parameters": {
             name: _plain(value)
             for name, value in model.get_params(deep=False).items()

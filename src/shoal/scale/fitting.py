@@ -87,7 +87,8 @@ def fit(
     address : str, default=None
         Of the Ray cluster; None: the one Ray finds, or a new one on this machine.
     workers : int, default=None
-        Parts worked on at the same time; None: as many as there are cores.
+        Parts worked on at the same time; None: as many as there are cores, or one
+        where rows are few.
     checkpoint : path, default=None
         Folder for finished results. A second call with the same data and settings goes
         on from them. The caller removes it.

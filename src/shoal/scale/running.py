@@ -26,6 +26,8 @@ __all__ = ["ENGINES", "Running", "Work", "begin", "check_engine"]
 Progress = Callable[[str, float], None]
 
 ENGINES = ("local", "ray")
+# Below this many rows one process is done before others have begun.
+FEW_ROWS = 2_000_000
 CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
 
 log = logging.getLogger("shoal.scale")
@@ -129,11 +131,15 @@ class Running:
         if self.engine == "ray":
             where = "ray-data"
         else:
-            n_workers = min(self.workers or os.cpu_count() or 1, len(parts))
+            n_workers = min(self.workers or self._usual_workers(), len(parts))
             where = "processes" if n_workers > 1 else "here"
         return iterate_runs(
             work, parts, where, address=self.address, workers=self.workers
         )
+
+    def _usual_workers(self) -> int:
+        """All cores, unless starting them would take longer than the work."""
+        return 1 if self.data.n_rows < FEW_ROWS else os.cpu_count() or 1
 
     def _value(self, outcome: Outcome) -> Result:
         if outcome.failure is not None:

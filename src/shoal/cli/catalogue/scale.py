@@ -7,9 +7,9 @@ __all__ = ["SCALE"]
 SCALE = {
     "E170": Explanation(
         "no Ray cluster answers",
-        "--engine ray was told an --address at which no Ray cluster answers. `ray start "
-        "--head` starts one and prints its address; without --address, the cluster "
-        "that Ray itself finds is used, or a new one on this machine.",
+        "--engine ray was told an --address at which no Ray cluster answers. `ray "
+        "start --head` starts one and prints its address; without --address, the "
+        "cluster that Ray itself finds is used, or a new one on this machine.",
         exit_code=3,
     ),
     "E171": Explanation(
