@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -220,6 +223,42 @@ def test_processes_end_when_the_call_is_interrupted(tmp_path):
         map_runs(work, range(2), "processes", workers=2, on_result=interrupt)
     pids = [int(file.read_text()) for file in tmp_path.iterdir()]
     assert not any(alive(pid) for pid in pids)
+
+
+def test_processes_end_soon_after_a_killed_parent(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import os, time
+            from pathlib import Path
+            from shoal.engine import map_runs
+
+            def work(number):
+                import os, time
+                from pathlib import Path
+                path = Path({str(tmp_path)!r}) / f"pid-{{number}}"
+                path.with_suffix(".tmp").write_text(str(os.getpid()))
+                path.with_suffix(".tmp").rename(path)
+                time.sleep(60)
+
+            map_runs(work, range(2), "processes", workers=2)
+            """
+        )
+    )
+    with subprocess.Popen([sys.executable, script]) as parent:
+        wait_for(lambda: len(list(tmp_path.glob("pid-?"))) == 2)
+        pids = [int(file.read_text()) for file in tmp_path.glob("pid-?")]
+        assert all(map(alive, pids))
+        parent.kill()
+    wait_for(lambda: not any(map(alive, pids)))
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert condition()
 
 
 @pytest.mark.usefixtures("cluster")

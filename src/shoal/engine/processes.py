@@ -5,6 +5,8 @@ worker break alone, and then it is known which item was lost.
 """
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
@@ -15,6 +17,8 @@ from shoal.engine.outcome import Outcome, attempt, death, failure_of
 
 __all__ = ["run_in_processes"]
 
+# So often a worker looks whether its parent is still there.
+LOOK_SECONDS = 1.0
 # Two processes with two threads each are slower than with one each.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -102,7 +106,12 @@ class _Worker:
 
     def _process(self) -> Any:
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, env=dict(self._variables))
+            self._executor = ProcessPoolExecutor(
+                1,
+                env=dict(self._variables),
+                initializer=_end_with,
+                initargs=(os.getpid(),),
+            )
         return self._executor
 
     def end(self) -> None:
@@ -110,6 +119,17 @@ class _Worker:
         if self._executor is not None:
             self._executor.shutdown(wait=True, kill_workers=True)
             self._executor = None
+
+
+def _end_with(parent: int) -> None:
+    """Let a worker end soon after its parent, however that ended (kill -9 too)."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _environments(workers: int | None, gpu_share: float | None) -> list[dict[str, str]]:
