@@ -3,18 +3,20 @@
     OMP_NUM_THREADS=1 python benchmarks/tabular/choose.py
 
 Penguins for 20 seeds, 20 generated problems with twice as many domains as classes or
-more, and as many without any shift. Writes results/tabular/choose.json.
+more, and as many without any shift, through DomainMixture; ten smaller ones through
+DDFA, whose own None takes the rank alone. Writes results/tabular/choose.json.
 """
 
 import argparse
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _record import FOLDER, Record, Run, mean
 
-from shoal import DomainMixture, choose_n_classes
+from shoal import DDFA, DomainMixture, choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 
@@ -28,7 +30,9 @@ def main() -> None:
     parser.add_argument("--record", type=Path, default=FOLDER / "choose.json")
     args = parser.parse_args()
     record = Record(args.record, COMMAND, {}, ("study", "seed"), summarize)
-    keys = [(name, seed) for name in STUDIES for seed in range(args.seeds)]
+    seeds = {name: range(args.seeds) for name in STUDIES}
+    seeds["ddfa"] = range(args.seeds // 2)
+    keys = [(name, seed) for name in STUDIES for seed in seeds[name]]
     for name, seed in record.missing(keys):
         record.add({"study": name, **STUDIES[name](seed)})
         print(record.runs[-1], flush=True)
@@ -58,14 +62,33 @@ def without_shift(seed: int) -> dict:
     return {"truth": None, **run(X, domains, seed)}
 
 
-def run(X: np.ndarray, domains: np.ndarray, seed: int) -> dict:
+def through_ddfa(seed: int) -> dict:
+    n_classes = 3 + seed % 4
+    X, domains, _ = make_latent_shift(
+        3000, n_classes=n_classes, n_domains=2 * n_classes, random_state=3000 + seed
+    )
+    ddfa = DDFA(random_state=seed)
+    return {"truth": n_classes, **run(X, domains, seed, ddfa, n_resamples=0)}
+
+
+def run(
+    X: np.ndarray,
+    domains: np.ndarray,
+    seed: int,
+    estimator: Any = None,
+    **options: Any,
+) -> dict:
     """The choice, and what fit makes of n_classes=None."""
     start = time.process_time()
-    choice = choose_n_classes(X, domains, random_state=seed)
-    chosen_in = time.process_time() - start
+    choice = choose_n_classes(
+        X, domains, estimator=estimator, random_state=seed, **options
+    )
+    chosen = time.process_time()
+    model = estimator or DomainMixture(search=False, random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = DomainMixture(search=False, random_state=seed).fit(X, domains)
+        model.fit(X, domains)
+    fitted = time.process_time()
     warned = any(issubclass(w.category, IdentifiabilityWarning) for w in caught)
     return {
         "seed": seed,
@@ -74,7 +97,8 @@ def run(X: np.ndarray, domains: np.ndarray, seed: int) -> dict:
         "rank": choice.rank,
         "in_fit": model.n_classes_,
         "warned": warned,
-        "seconds": round(chosen_in, 2),
+        "seconds": round(chosen - start, 2),
+        "fit_seconds": round(fitted - chosen, 2),
         "sentence": choice.sentence,
     }
 
@@ -83,6 +107,7 @@ STUDIES = {
     "penguins": penguins,
     "generated": generated,
     "without_shift": without_shift,
+    "ddfa": through_ddfa,
 }
 
 
