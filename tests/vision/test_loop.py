@@ -1,7 +1,6 @@
-import json
 import os
+import resource
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -100,26 +99,6 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         fit_plainly(step, modules, optimizer, n_rows=40, checkpoint=checkpoint)
     # Asked to, it starts afresh.
     fit_plainly(step, modules, optimizer, checkpoint=checkpoint, resume=False)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_two_processes_are_one(backend, tmp_path):
-    out = tmp_path / "outcome.json"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2",
-         "--master-addr=127.0.0.1", f"--master-port={port}", WORKERS, "parallel", out,
-         *backend],
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    together, alone = json.loads(out.read_text()), workers.train_together()
-    np.testing.assert_allclose(together["loss"], alone["loss"], rtol=1e-5)
-    for name, weight in alone["weights"].items():
-        np.testing.assert_allclose(together["weights"][name], weight, atol=1e-5)
 
 
 def regression(net, n_rows=12):
@@ -235,6 +214,25 @@ def test_a_loss_that_is_not_a_number_stops_with_the_last_checkpoint(tmp_path):
     optimizer.param_groups[0]["lr"] = 1e30
     with pytest.raises(FloatingPointError, match="lower the learning rate"):
         fit_plainly(step, modules, optimizer, epochs=9, checkpoint=checkpoint)
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(uninterrupted, tmp_path):
+    """No file may grow beyond some bytes, from the end of the second epoch on."""
+    checkpoint = tmp_path / "run.pt"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(record):
+        if record["epoch"] == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+
+    try:
+        with pytest.raises(OSError, match="the previous checkpoint is unharmed"):
+            workers.train(checkpoint, on_epoch=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    modules, history = workers.train(checkpoint)
+    assert_same_weights(modules, uninterrupted[0])
+    assert without_times(history) == without_times(uninterrupted[1])
 
 
 def test_out_of_memory_suggests_a_batch_size():

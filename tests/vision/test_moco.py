@@ -11,7 +11,7 @@ from shoal.vision.data import ImageSet, normalize
 from shoal.vision.moco import Keys, moco, moco_pretext
 
 
-def test_keys_follow_weights_and_statistics():
+def test_keys_follow_weights_and_have_statistics_of_their_own():
     torch.manual_seed(0)
     net, head = workers.Tiny(), nn.Linear(8, 4)
     keys = Keys(net, head, 4, 10)
@@ -22,9 +22,9 @@ def test_keys_follow_weights_and_statistics():
         net.norm.running_mean.add_(2)
     keys.follow(net, head, momentum=0.9)
     after, target = keys.net.state_dict(), net.state_dict()
-    for name in ("conv1.weight", "norm.running_mean"):
-        expected = 0.9 * before[name] + 0.1 * target[name]
-        torch.testing.assert_close(after[name], expected)
+    expected = 0.9 * before["conv1.weight"] + 0.1 * target["conv1.weight"]
+    torch.testing.assert_close(after["conv1.weight"], expected)
+    assert torch.equal(after["norm.running_mean"], before["norm.running_mean"])
     assert not any(p.requires_grad for p in keys.parameters())
 
 
@@ -40,11 +40,14 @@ def test_the_queue_keeps_the_newest():
     assert torch.equal(keys.queue, many[:5])
 
 
-def test_a_key_depends_on_its_own_image_only():
+def test_norms_of_keys_go_by_the_batch():
+    """Keys and learner with the same weights see the same, whatever was asked for."""
     torch.manual_seed(0)
-    keys = Keys(workers.Tiny(), nn.Linear(8, 4), 4, 5).eval()
+    net, head = workers.Tiny(), nn.Linear(8, 4)
+    keys = Keys(net, head, 4, 5).eval()
     x = torch.randn(6, 3, 8, 8)
-    torch.testing.assert_close(keys(x)[:2], keys(x[:2]))
+    expected = functional.normalize(head(net.train().features(x)))
+    torch.testing.assert_close(keys(x), expected)
 
 
 def test_the_step_is_its_formula():
@@ -52,19 +55,26 @@ def test_the_step_is_its_formula():
     images = ImageSet(workers.make_images(), "cpu")
     view, net = simclr_view(8), workers.Tiny()
     task = moco_pretext(images, net=net, n_queue=6, momentum=0.5, device="cpu")
-    keys = task.others["keys"].eval()
+    keys = task.others["keys"]
     queue = keys.queue.clone()
     rows = torch.tensor([3, 1, 4])
     loss = task.step(rows, torch.Generator().manual_seed(7))
     draws = view.draw(6, images.device, torch.Generator().manual_seed(7))
     x = normalize(view.apply(images.batch(rows.repeat(2)), draws))
     found = keys(x)
-    swapped = torch.cat([found[3:], found[:3]])
-    queries = task.head(net.features(x))
-    torch.testing.assert_close(loss, info_nce(queries, swapped, queue, 0.1))
+    views = task.head(net.features(x))
+    expected = info_nce(views, torch.cat([found, queue]), 0.2)
+    torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(keys.queue, found)
     loss.backward()  # the queue has moved on, the gradient is still had
     assert net.conv1.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(("n_images", "n_queue"), [(40, 10), (20_000, 4096)])
+def test_the_queue_is_short_beside_an_epoch(n_images, n_queue):
+    images = np.zeros((n_images, 4, 4), np.uint8)
+    task = moco_pretext(images, net=workers.Tiny(), device="cpu")
+    assert len(task.others["keys"].queue) == n_queue
 
 
 def test_training_and_resuming(tmp_path):

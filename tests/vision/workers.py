@@ -9,16 +9,22 @@ import json
 import os
 import signal
 import sys
+import warnings
+from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
 
-from shoal.vision.augment import Identity, simclr_view
+from shoal.exceptions import CollapseWarning
+from shoal.vision.augment import simclr_view
 from shoal.vision.data import ImageSet
+from shoal.vision.discriminator import ImageDiscriminator
 from shoal.vision.loop import fit
+from shoal.vision.moco import moco
 from shoal.vision.nets import Backbone
-from shoal.vision.parts import part, view_part
+from shoal.vision.parts import draw_views, part, view_part
+from shoal.vision.scan import SCAN
 from shoal.vision.schedules import cosine
 from shoal.vision.simclr import simclr
 
@@ -32,7 +38,8 @@ class Tiny(Backbone):
 
     def __init__(self, norm=True, dropout=0.0):
         super().__init__()
-        self.conv1 = nn.Conv2d(3, 8, 3, padding=1)
+        # A norm takes a constant away: a bias before it would only gather rounding.
+        self.conv1 = nn.Conv2d(3, 8, 3, padding=1, bias=not norm)
         self.norm = nn.BatchNorm2d(8) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.conv2 = nn.Conv2d(8, 8, 3, stride=2)
@@ -47,10 +54,10 @@ def make_images(n=N_IMAGES, size=8):
     return rng.integers(0, 256, (n, size, size, 3), dtype=np.uint8)
 
 
-def train(checkpoint=None, kill_at=None, seed=0, on_epoch=None, **options):
+def train(checkpoint=None, kill_at=None, seed=0, dropout=0.3, **options):
     """Train on random views; the process kills itself in step ``kill_at``."""
     torch.manual_seed(1)
-    net, head = Tiny(dropout=0.3), nn.Linear(8, 2)
+    net, head = Tiny(dropout=dropout), nn.Linear(8, 2)
     images, view = ImageSet(make_images(), "cpu"), simclr_view(8)
     make_views, steps_here = view_part(view), 0
 
@@ -63,7 +70,7 @@ def train(checkpoint=None, kill_at=None, seed=0, on_epoch=None, **options):
         steps_here += 1
         if steps_here == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        draws = view.draw(len(indices), images.device, generator)
+        draws = draw_views(view, len(indices), images.device, generator)
         logits = classify(make_views(images.bytes_batch(indices), draws))
         loss = nn.functional.cross_entropy(logits, indices % 2)
         return loss, {"twice": 2 * loss}
@@ -83,29 +90,93 @@ def train(checkpoint=None, kill_at=None, seed=0, on_epoch=None, **options):
         device="cpu",
         checkpoint=checkpoint,
         checkpoint_every=2,
-        on_epoch=on_epoch,
         progress=False,
         **options,
     )
     return modules, history
 
 
-def train_together(**options):
-    """SimCLR whose loss does not depend on how many processes share the batch."""
+def outcome(modules, history):
+    """Weights and records of a run, without what the clock said."""
+    clock = ("seconds", "rows_per_second")
+    return {
+        "weights": {f"{m}.{n}": weight for m, module in modules.items()
+                    for n, weight in module.state_dict().items()},
+        "records": [{k: v for k, v in record.items() if k not in clock}
+                    for record in history.records],
+    }  # fmt: skip
+
+
+def train_together(methods, **options):
+    """Curves and weights of runs that any number of processes can share."""
+    return {name: METHODS[name](**options) for name in methods}
+
+
+def pretrain(method, **options):
     torch.manual_seed(2)
-    result = simclr(
+    result = method(
         make_images(),
-        net=Tiny(norm=False),
+        net=Tiny(),
         epochs=EPOCHS,
         batch_size=BATCH,
         lr=0.1,
-        view=Identity(),
         device="cpu",
         progress=False,
         **options,
     )
-    weights = {name: w.tolist() for name, w in result.net.state_dict().items()}
-    return {"loss": result.history["loss"], "weights": weights}
+    return describe(result.net, result.history["loss"])
+
+
+def discriminate(**options):
+    rows = np.arange(N_IMAGES)
+    torch.manual_seed(2)
+    model = ImageDiscriminator(
+        Tiny(),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        learning_rate=0.01,
+        view="crop",
+        valid_share=0.2,
+        device="cpu",
+        random_state=0,
+        **options,
+    )
+    model.fit(make_images(), rows % 3, sample_weight=1 + rows % 2)
+    return describe(model.net_, [record["loss"] for record in model.history_])
+
+
+def cluster(**options):
+    torch.manual_seed(2)
+    model = SCAN(
+        3,
+        backbone=Tiny(),
+        n_heads=2,
+        n_neighbours=4,
+        head_epochs=2,
+        epochs=2,
+        batch_size=BATCH,
+        learning_rate=0.01,
+        device="cpu",
+        random_state=0,
+        **options,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)
+        model.fit(make_images())
+    return describe(model.net_, [record["loss"] for record in model.history_])
+
+
+def describe(net, losses):
+    weights = {name: w.tolist() for name, w in net.state_dict().items()}
+    return {"loss": losses, "weights": weights}
+
+
+METHODS = {
+    "SimCLR": partial(pretrain, simclr),
+    "MoCo": partial(pretrain, moco, n_queue=24),
+    "ImageDiscriminator": discriminate,
+    "SCAN": cluster,
+}
 
 
 if __name__ == "__main__":
@@ -116,7 +187,7 @@ if __name__ == "__main__":
     if task == "resume":
         train(path, kill_at=kill_at, compile=compile)
     else:
-        outcome = train_together(compile=compile)
+        outcome = train_together(METHODS, compile=compile)
         if int(os.environ["RANK"]) == 0:
             with open(path, "w") as file:
                 json.dump(outcome, file)

@@ -1,14 +1,70 @@
-"""Checkpoints that appear whole or not at all, and load without running code."""
+"""Checkpoints that appear whole or not at all, and load without running code.
+
+A loop keeps its state in a :class:`Store`: usually a file, on a cluster whatever keeps
+the state of a run there.
+"""
 
 import io
 import os
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-__all__ = ["read_checkpoint", "write_checkpoint"]
+__all__ = [
+    "CheckpointFile",
+    "CheckpointPlace",
+    "Store",
+    "open_store",
+    "read_checkpoint",
+    "write_checkpoint",
+]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where a run keeps its state; its text form is what messages call it."""
+
+    def read(self) -> dict[str, Any] | None:
+        """The newest state; None if there is none."""
+        ...
+
+    def write(self, state: dict[str, Any] | None) -> None:
+        """Keep a state.
+
+        Called at the same steps in all processes that train together: with the state
+        in the first of them, with None in the others.
+        """
+        ...
+
+
+#: A file, or another place that keeps the state of a run.
+CheckpointPlace = str | os.PathLike[str] | Store
+
+
+class CheckpointFile:
+    """A state in a file of its own."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> dict[str, Any] | None:
+        """The state in the file, if there is one."""
+        return read_checkpoint(self.path) if self.path.exists() else None
+
+    def write(self, state: dict[str, Any] | None) -> None:
+        """Replace the file, from the first process."""
+        if state is not None:
+            write_checkpoint(self.path, state)
+
+
+def open_store(place: CheckpointPlace) -> Store:
+    """A file by its path, or the store that is given."""
+    return place if isinstance(place, Store) else CheckpointFile(place)
 
 
 def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> None:

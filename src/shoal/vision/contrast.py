@@ -37,44 +37,42 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     with torch.autocast(first.device.type, enabled=False):
         first = functional.normalize(first.float())
         second = functional.normalize(second.float())
-        n, n_processes = len(first), world_size()
-        views = torch.cat([first, second])
-        if n_processes > 1:
-            others = torch.cat([gather_rows(first), gather_rows(second)])
-        else:
-            others = views
-        place = torch.arange(n, device=first.device) + rank() * n
-        itself = torch.cat([place, place + n * n_processes])
-        partner = torch.cat([place + n * n_processes, place])
-        logits = views @ others.T / temperature
-        columns = torch.arange(len(others), device=first.device)
-        logits = logits.masked_fill_(itself[:, None] == columns, -torch.inf)
-        return functional.cross_entropy(logits, partner)
+        others = torch.cat([gather_rows(first), gather_rows(second)])
+        return _find_partners(torch.cat([first, second]), others, temperature)
 
 
-def info_nce(
-    queries: Tensor, keys: Tensor, queue: Tensor, temperature: float
-) -> Tensor:
-    """Cross-entropy of finding each query's own key among the keys of a queue.
+def info_nce(views: Tensor, others: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of finding each view's partner among others.
 
     Parameters
     ----------
-    queries, keys : Tensor of shape (n, width)
-        Two views of the same images; no gradient flows into the keys.
-    queue : Tensor of shape (n_queue, width)
-        Normalized keys of earlier images.
+    views : Tensor of shape (2 n, width)
+        First views of the n images of this process, then their second views.
+    others : Tensor of shape (m, width)
+        Of unit length: first views of the images of all processes, their second views,
+        and whatever else is to be told from the partner. A view itself is no choice.
     temperature : float
         As in :func:`nt_xent`.
 
     References
     ----------
-    He K, Fan H, Wu Y, Xie S, Girshick R (2020). Momentum contrast for unsupervised
-    visual representation learning. CVPR.
+    Van den Oord A, Li Y, Vinyals O (2018). Representation learning with contrastive
+    predictive coding. arXiv:1807.03748.
     """
-    with torch.autocast(queries.device.type, enabled=False):
-        queries = functional.normalize(queries.float())
-        keys = functional.normalize(keys.detach().float())
-        own = (queries * keys).sum(1, keepdim=True)
-        logits = torch.cat([own, queries @ queue.T], 1) / temperature
-        first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
-        return functional.cross_entropy(logits, first)
+    with torch.autocast(views.device.type, enabled=False):
+        return _find_partners(
+            functional.normalize(views.float()), others.float(), temperature
+        )
+
+
+def _find_partners(views: Tensor, others: Tensor, temperature: float) -> Tensor:
+    """Loss of views of unit length; see :func:`info_nce`."""
+    n = len(views) // 2
+    n_all = n * world_size()
+    place = torch.arange(n, device=views.device) + rank() * n
+    itself = torch.cat([place, place + n_all])
+    partner = torch.cat([place + n_all, place])
+    logits = views @ others.T / temperature
+    columns = torch.arange(len(others), device=views.device)
+    logits = logits.masked_fill_(itself[:, None] == columns, -torch.inf)
+    return functional.cross_entropy(logits, partner)

@@ -27,7 +27,7 @@ from shoal.vision.encode import encode
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import weighted_mean
 from shoal.vision.nets import Backbone, resnet
-from shoal.vision.parts import network_part, view_part
+from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
@@ -342,7 +342,7 @@ def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]
         pixels = rows.images.bytes_batch(numbers)
-        draws = view.draw(len(indices), rows.images.device, generator)
+        draws = draw_views(view, len(indices), rows.images.device, generator)
         logits = classify(make_views(pixels, draws))
         each = functional.cross_entropy(
             logits.float(), rows.codes[numbers], reduction="none"

@@ -34,7 +34,7 @@ from shoal.vision.losses import (
     self_label_loss,
 )
 from shoal.vision.mixture_net import MixtureNet
-from shoal.vision.parts import network_part, view_part
+from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.schedules import cosine
 from shoal.vision.split import BestEpoch, SplitRows, draw_column, outputs
 
@@ -274,7 +274,8 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
             near = draw_column(rows.neighbours[indices], generator)
             pixels.append(rows.images.bytes_batch(near))
         draws = [
-            kind.draw(len(indices), rows.images.device, generator) for kind in kinds
+            draw_views(kind, len(indices), rows.images.device, generator)
+            for kind in kinds
         ]
         views = [
             make(image, draw)

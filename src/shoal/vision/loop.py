@@ -1,11 +1,12 @@
 """One training loop for everything: pretraining, heads, discriminators, fine-tuning.
 
-All randomness is a function of (seed, epoch) or (seed, step, process), so a checkpoint
-needs no generator state, and a run that was killed at any step and resumed on the CPU
-ends with the same weights bit for bit. Nothing inside an epoch waits for the device.
+All randomness is a function of (seed, epoch) or (seed, step), so a checkpoint needs no
+generator state, and a run that was killed at any step and resumed on the CPU ends with
+the same weights bit for bit. Several processes share the rows of every batch and what
+is drawn for them: but for rounding they are one process (dropout, which every process
+draws for itself, excepted). Nothing inside an epoch waits for the device.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,10 +19,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from shoal.vision.checkpoint import read_checkpoint, write_checkpoint
+from shoal.vision.checkpoint import CheckpointPlace, Store, open_store
 from shoal.vision.devices import autocast_to, pick_device, place_module
 from shoal.vision.nets import describe_mismatch
-from shoal.vision.parallel import process_group, rank, world_size
+from shoal.vision.norms import share_norms
+from shoal.vision.parallel import (
+    join_processes,
+    mean_over_processes,
+    rank,
+    world_size,
+)
 from shoal.vision.parts import CompileSetting, compiling
 from shoal.vision.progress import Progress
 from shoal.vision.schedules import Schedule, constant
@@ -64,7 +71,7 @@ def fit(
     epochs: int,
     seed: int,
     device: str | torch.device | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: CheckpointPlace | None = None,
     checkpoint_every: int | None = None,
     resume: bool = True,
     autocast: torch.dtype | None = None,
@@ -80,7 +87,9 @@ def fit(
     step : callable
         ``step(indices, generator)`` with row numbers on the device and a generator for
         all that is random; returns the mean loss, or (loss, dict of numbers). It uses
-        the modules directly: gradients are shared among processes behind its back.
+        the modules directly: gradients and batch norms are shared among processes
+        behind its back. The generator is the same in all of them; what it draws for
+        rows goes through :func:`shoal.vision.parallel.own_rows`.
     modules : mapping of str to Module
         All that a checkpoint keeps. They are moved to the device; those with trainable
         parameters are set to training mode at every epoch, the others to evaluation.
@@ -98,12 +107,14 @@ def fit(
         Seed of the order of rows and of everything drawn in a step.
     device : str, torch.device or None, default=None
         None: the GPU when there is one.
-    checkpoint : path or None, default=None
-        File to write after every epoch, and to resume from.
+    checkpoint : path, Store or None, default=None
+        File to write after every epoch, and to resume from; see
+        :mod:`shoal.vision.checkpoint` for other places.
     checkpoint_every : int or None, default=None
         Write it after this number of steps instead, and at the end.
     resume : bool, default=True
-        Go on from ``checkpoint`` when it exists. It must be of the same run.
+        Go on from ``checkpoint`` when it exists. It must be of the same run, by
+        however many processes.
     autocast : torch.dtype or None, default=None
         Precision of the step; None: bf16 on CUDA, float32 on the CPU.
     compile : bool, str or mapping, default=False
@@ -122,25 +133,26 @@ def fit(
     -------
     History
     """
-    with process_group(pick_device(device)) as place:
-        plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed, world_size())
-        plan.check()
-        run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
-        run.set_step(step, autocast)
-        run.replays_graphs = bool(compile) and place.type == "cuda"
-        if checkpoint is not None and resume and os.path.exists(checkpoint):
-            run.restore(checkpoint)
-        shown = progress and rank() == 0
-        with _settings(place), compiling(compile), Progress(epochs, shown) as bar:
-            while run.epoch < epochs:
-                for steps_done in run.train_epoch(prefetch):
-                    if checkpoint_every and steps_done % checkpoint_every == 0:
-                        run.save(checkpoint)
-                record = run.close_epoch()
-                record.update(_plain(on_epoch(record) if on_epoch else None))
-                bar.show(record)
-                if checkpoint_every is None or run.epoch == epochs:
-                    run.save(checkpoint)
+    place = join_processes(pick_device(device))
+    plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed)
+    plan.check(world_size())
+    store = None if checkpoint is None else open_store(checkpoint)
+    run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
+    run.set_step(step, autocast)
+    run.replays_graphs = bool(compile) and place.type == "cuda"
+    if store is not None and resume:
+        run.restore(store)
+    shown = progress and rank() == 0
+    with _settings(place), compiling(compile), Progress(epochs, shown) as bar:
+        while run.epoch < epochs:
+            for steps_done in run.train_epoch(prefetch):
+                if checkpoint_every and steps_done % checkpoint_every == 0:
+                    run.save(store)
+            record = run.close_epoch()
+            record.update(_plain(on_epoch(record) if on_epoch else None))
+            bar.show(record)
+            if checkpoint_every is None or run.epoch == epochs:
+                run.save(store)
     return run.history
 
 
@@ -152,34 +164,33 @@ class _Plan:
     batch_size: int
     epochs: int
     seed: int
-    n_processes: int
 
-    def check(self) -> None:
+    def check(self, n_processes: int) -> None:
         for name in ("n_rows", "batch_size", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"{name} must be at least 1; got {getattr(self, name)}"
                 )
-        if self.batch_size % self.n_processes:
+        if self.batch_size % n_processes:
             raise ValueError(
                 f"batch_size={self.batch_size} cannot be shared evenly by "
-                f"{self.n_processes} processes; use a multiple of {self.n_processes}"
+                f"{n_processes} processes; use a multiple of {n_processes}"
             )
 
     @property
     def steps_per_epoch(self) -> int:
         return self.n_rows // self.batch_size
 
-    def batches(self, epoch: int, process: int) -> Tensor:
+    def batches(self, epoch: int, process: int, n_processes: int) -> Tensor:
         """Row numbers (steps, rows) of one process in one epoch, on the host."""
         generator = torch.Generator().manual_seed(self._derive(ORDER, epoch))
         order = torch.randperm(self.n_rows, generator=generator)
         order = order[: self.steps_per_epoch * self.batch_size]
-        shares = order.view(self.steps_per_epoch, self.n_processes, -1)
+        shares = order.view(self.steps_per_epoch, n_processes, -1)
         return shares[:, process].contiguous()
 
     def stream(self, step: int, process: int) -> int:
-        """Seed of all that one process draws in one step."""
+        """Seed of what is drawn in one step; that of process 0 is the common one."""
         return self._derive(STREAM, step, process)
 
     def _derive(self, *path: int) -> int:
@@ -218,8 +229,10 @@ class _Run:
         return len(self.history)
 
     def set_step(self, step: Step, autocast: torch.dtype | None) -> None:
-        """Prepare the step; gradients are shared among processes."""
+        """Prepare the step; gradients and norms are shared among processes."""
         self.autocast = autocast_to(self.device, autocast)
+        for module in self.modules.values():
+            share_norms(module, self.device)
         forward: nn.Module = _StepModule(step, self.modules)
         if world_size() > 1:
             forward = DistributedDataParallel(forward)
@@ -229,7 +242,7 @@ class _Run:
         """Take the remaining steps of this epoch, one at a time."""
         for module in self.modules.values():
             module.train(any(p.requires_grad for p in module.parameters()))
-        host = self.plan.batches(self.epoch, rank())
+        host = self.plan.batches(self.epoch, rank(), world_size())
         batches = host.to(self.device).unbind()
         first = self.steps_done - self.epoch * self.plan.steps_per_epoch
         started = time.perf_counter() - self.seconds
@@ -246,11 +259,10 @@ class _Run:
     def close_epoch(self) -> Record:
         """Record of the epoch just trained; here the host waits for the device."""
         started = time.perf_counter()
+        self._share_sums()
         names = [*self.sums]
         sums = torch.stack([self.sums[name].double() for name in names])
-        if world_size() > 1:
-            torch.distributed.all_reduce(sums)
-        means = (sums / (self.plan.steps_per_epoch * world_size())).tolist()
+        means = (sums / self.plan.steps_per_epoch).tolist()
         seconds = self.seconds + time.perf_counter() - started
         record: Record = {"epoch": self.epoch + 1}
         record |= dict(zip(names, means, strict=True))
@@ -266,11 +278,15 @@ class _Run:
         self.sums, self.seconds = {}, 0.0
         return record
 
-    def save(self, path: str | os.PathLike[str] | None) -> None:
-        """Write a checkpoint from the first process."""
-        if path is None or rank() > 0:
+    def save(self, store: Store | None) -> None:
+        """Keep where the run stands; all processes come here, the first has a say."""
+        if store is None:
             return
-        state = {
+        self._share_sums()
+        store.write(self._state() if rank() == 0 else None)
+
+    def _state(self) -> dict[str, Any]:
+        return {
             "plan": asdict(self.plan),
             "modules": {name: m.state_dict() for name, m in self.modules.items()},
             "optimizer": self.optimizer.state_dict(),
@@ -279,11 +295,12 @@ class _Run:
             "seconds": self.seconds,
             "sums": self.sums,
         }
-        write_checkpoint(path, state)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Go back to where a checkpoint was written."""
-        state = read_checkpoint(path)
+    def restore(self, store: Store) -> None:
+        """Go back to where a checkpoint was written, if there is one."""
+        state = store.read()
+        if state is None:
+            return
         wanted, got = asdict(self.plan), state.get("plan", {})
         differing = [f"{k}={got.get(k)} instead of {v}" for k, v in wanted.items()
                      if got.get(k) != v]  # fmt: skip
@@ -293,7 +310,7 @@ class _Run:
             differing += [f"{name}: {problem}"] if problem else []
         if differing:
             raise ValueError(
-                f"{os.fspath(path)} is a checkpoint of another run "
+                f"{store} is a checkpoint of another run "
                 f"({'; '.join(differing)}); pass resume=False to start afresh"
             )
         for name, module in self.modules.items():
@@ -303,6 +320,11 @@ class _Run:
         self.steps_done, self.seconds = state["steps_done"], state["seconds"]
         self.sums = {name: x.to(self.device) for name, x in state["sums"].items()}
 
+    def _share_sums(self) -> None:
+        """Means over processes in place of each one's own sums of the epoch so far."""
+        for name, value in self.sums.items():
+            self.sums[name] = mean_over_processes(value)
+
     def _set_learning_rate(self) -> None:
         factor = self.schedule(self.steps_done / self.plan.steps_per_epoch)
         for group in self.optimizer.param_groups:
@@ -310,9 +332,9 @@ class _Run:
 
     def _loss(self, indices: Tensor) -> Tensor:
         """Loss of one batch; adds the step's numbers to the epoch's sums."""
-        stream = self.plan.stream(self.steps_done, rank())
-        torch.manual_seed(stream)  # dropout and the like
-        self.generator.manual_seed(stream)
+        # Dropout and the like are each process's own, views are drawn in common.
+        torch.manual_seed(self.plan.stream(self.steps_done, rank()))
+        self.generator.manual_seed(self.plan.stream(self.steps_done, 0))
         if self.replays_graphs:
             torch.compiler.cudagraph_mark_step_begin()
         try:

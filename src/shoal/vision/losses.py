@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from shoal.vision.parallel import mean_over_processes
+
 __all__ = [
     "domain_likelihood",
     "domain_loss",
@@ -61,7 +63,7 @@ def neighbour_consistency(
 
 def mean_entropy(logits: Tensor) -> Tensor:
     """Entropy, in nats, of the mean of q(y|x): largest when all classes are used."""
-    mean = torch.softmax(logits, dim=1).mean(dim=0)
+    mean = mean_over_processes(torch.softmax(logits, dim=1).mean(dim=0))
     return -(mean * torch.log(mean.clamp_min(TINY))).sum()
 
 
@@ -133,7 +135,11 @@ def _even_classes(label: Tensor, mask: Tensor, n_classes: int) -> Tensor:
 
 
 def weighted_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean of ``values``; with weights, their sum divided by that of the weights."""
+    """Mean of ``values``; with weights, their sum divided by that of the weights.
+
+    Among several processes, by the mean of their sums: the mean over processes is then
+    that of one process with all rows.
+    """
     if weight is None:
         return values.mean()
-    return (values * weight).sum() / weight.sum()
+    return (values * weight).sum() / mean_over_processes(weight.sum())

@@ -1,14 +1,18 @@
-"""MoCo: views find their partner among a queue of keys from a slower network.
+"""MoCo: views find their partner among keys of a slower network, old ones too.
 
 He K, Fan H, Wu Y, Xie S, Girshick R (2020). Momentum contrast for unsupervised visual
 representation learning. CVPR. With the projection and views of its second version
-(Chen X, Fan H, Girshick R, He K, 2020), and with norms whose statistics are averaged as
-the weights are (Cai Z et al., 2021, Exponential moving average normalization): a key
-then depends on its own image only, and nothing need be shuffled.
+(Chen X, Fan H, Girshick R, He K, 2020).
+
+Norms of the slower network go by its own batch, as averaged statistics lag behind the
+weights: views and keys then do not meet, and short runs learn nothing. So that a batch
+cannot be told by its statistics instead of its images, which shuffling between GPUs
+prevents in the paper, keys of the same batch are among the choices, as in its third
+version (Chen X, Xie S, He K, 2021).
 """
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +24,13 @@ from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.loop import Step
 from shoal.vision.nets import Backbone
-from shoal.vision.parallel import gather_rows, process_group, world_size
-from shoal.vision.parts import network_part, part, view_part
-from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp, share_norms
+from shoal.vision.parallel import gather_rows, join_processes
+from shoal.vision.parts import draw_views, network_part, part, view_part
+from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp
 
 __all__ = ["Keys", "moco", "moco_pretext"]
+
+LONGEST_QUEUE = 4096
 
 
 class Keys(nn.Module):
@@ -37,7 +43,7 @@ class Keys(nn.Module):
     width : int
         Width of the projection.
     n_queue : int
-        Keys remembered.
+        Keys remembered, of earlier batches.
     """
 
     queue: Tensor
@@ -52,12 +58,14 @@ class Keys(nn.Module):
 
     @torch.no_grad()
     def follow(self, net: nn.Module, head: nn.Module, momentum: float) -> None:
-        """Move weights and statistics a little towards those of the learner."""
+        """Move weights a little towards those of the learner."""
         for slow, fast in ((self.net, net), (self.head, head)):
-            current = fast.state_dict()
-            for name, value in slow.state_dict().items():
-                if value.is_floating_point():
-                    value.lerp_(current[name], 1 - momentum)
+            for own, other in zip(slow.parameters(), fast.parameters(), strict=True):
+                own.lerp_(other, 1 - momentum)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay in training mode, in which norms go by the batch."""
+        return super().train(True)
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
@@ -76,9 +84,9 @@ def moco(
     net: Backbone | None = None,
     epochs: int = 500,
     batch_size: int = 512,
-    temperature: float = 0.1,
+    temperature: float = 0.2,
     momentum: float = 0.99,
-    n_queue: int = 4096,
+    n_queue: int | None = None,
     lr: float | None = None,
     weight_decay: float | None = None,
     view: Augmentation | None = None,
@@ -91,15 +99,19 @@ def moco(
 
     Parameters
     ----------
+    temperature : float, default=0.2
+        As in :func:`shoal.vision.contrast.nt_xent`.
     momentum : float, default=0.99
         Share of the slow network kept at every step.
-    n_queue : int, default=4096
-        Keys of earlier images to choose among.
+    n_queue : int or None, default=None
+        Keys of earlier batches to choose among, besides those of the same batch; None:
+        4096, or a quarter of the images if that is less: a queue as long as an epoch
+        holds an image's own keys, which a view would have to be told from.
     lr : float or None, default=None
-        Learning rate of SGD; None: 0.06 for each 512 images of the batch.
+        Learning rate of SGD; None: 0.4 for each 512 images of the batch.
     weight_decay : float or None, default=None
         Of the matrices; None: 5e-4.
-    images, net, epochs, batch_size, temperature, view, width, seed
+    images, net, epochs, batch_size, view, width, seed
         As :func:`shoal.vision.simclr.simclr`.
     device, **options
         As :func:`shoal.vision.simclr.simclr`.
@@ -108,35 +120,35 @@ def moco(
     -------
     Pretrained
     """
-    with process_group(pick_device(device)) as place:
-        task = moco_pretext(
-            images,
-            net=net,
-            temperature=temperature,
-            momentum=momentum,
-            n_queue=n_queue,
-            view=view,
-            width=width,
-            seed=seed,
-            device=place,
-        )
-        return task.train(
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            seed=seed,
-            **options,
-        )
+    place = join_processes(pick_device(device))
+    task = moco_pretext(
+        images,
+        net=net,
+        temperature=temperature,
+        momentum=momentum,
+        n_queue=n_queue,
+        view=view,
+        width=width,
+        seed=seed,
+        device=place,
+    )
+    return task.train(
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        seed=seed,
+        **options,
+    )
 
 
 def moco_pretext(
     images: Any,
     *,
     net: Backbone | None = None,
-    temperature: float = 0.1,
+    temperature: float = 0.2,
     momentum: float = 0.99,
-    n_queue: int = 4096,
+    n_queue: int | None = None,
     view: Augmentation | None = None,
     width: int = 128,
     seed: int = 0,
@@ -150,12 +162,14 @@ def moco_pretext(
         images = ImageSet(images, place)
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        net = share_norms(default_net(images) if net is None else net, place)
+        net = default_net(images) if net is None else net
         head = mlp(net.n_features, net.n_features, width)
+        if n_queue is None:
+            n_queue = min(LONGEST_QUEUE, len(images) // 4)
         keys = Keys(net, head, width, n_queue)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, keys, view, temperature, momentum)
-    return Pretext("MoCo", images, step, net, head, 0.06, 5e-4, {"keys": keys})
+    return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys})
 
 
 def _step(
@@ -167,7 +181,7 @@ def _step(
     temperature: float,
     momentum: float,
 ) -> Step:
-    """Loss of a batch, both views taking both parts; the queue moves on."""
+    """Loss of a batch: views of the learner, keys of both views; the queue moves on."""
     make_views = view_part(view)
 
     @part
@@ -178,14 +192,12 @@ def _step(
 
     def step(indices: Tensor, generator: torch.Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
-        draws = view.draw(2 * len(indices), images.device, generator)
+        draws = draw_views(view, 2 * len(indices), images.device, generator, 2)
         views = make_views(pixels.repeat(2, 1, 1, 1), draws)
         keys.follow(net, head, momentum)
-        found = find_keys(views)
-        swapped = found.roll(len(indices), 0)  # each query meets the other view's key
-        # A copy, as the queue moves on before the gradient is taken.
-        loss = info_nce(project(views), swapped, keys.queue.clone(), temperature)
-        keys.remember(gather_rows(found) if world_size() > 1 else found)
-        return loss
+        found = torch.cat([gather_rows(part) for part in find_keys(views).chunk(2)])
+        choices = torch.cat([found, keys.queue])
+        keys.remember(found)
+        return info_nce(project(views), choices, temperature)
 
     return step

@@ -1,14 +1,20 @@
 """One process or several: the same text runs plainly and under ``torchrun``."""
 
+import atexit
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["gather_rows", "process_group", "rank", "world_size"]
+__all__ = [
+    "gather_rows",
+    "join_processes",
+    "mean_over_processes",
+    "own_rows",
+    "rank",
+    "world_size",
+]
 
 
 def world_size() -> int:
@@ -21,25 +27,31 @@ def rank() -> int:
     return dist.get_rank() if _is_parallel() else 0
 
 
-@contextmanager
-def process_group(device: torch.device) -> Iterator[torch.device]:
+def join_processes(device: torch.device) -> torch.device:
     """Join the processes that ``torchrun`` started; alone, nothing happens.
 
-    Yields the device of this process (``cuda:<local rank>`` under torchrun). A group
-    that the caller has made is used and left as it is.
+    They are joined once and stay so until the process ends. A group that the caller has
+    made is used as it is, with the caller's device.
+
+    Returns
+    -------
+    torch.device
+        Of this process: ``cuda:<local rank>`` under torchrun.
     """
-    under_torchrun = "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1
-    if device.type == "cuda" and under_torchrun and device.index is None:
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-        torch.cuda.set_device(device)
-    if not under_torchrun or _is_parallel():
-        yield device
-        return
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    try:
-        yield device
-    finally:
-        dist.destroy_process_group()
+    alone = int(os.environ.get("WORLD_SIZE", 1)) == 1
+    joined = _is_parallel()
+    if device.type == "cuda" and device.index is None:
+        if joined:
+            device = torch.device("cuda", torch.cuda.current_device())
+        elif not alone:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+            torch.cuda.set_device(device)
+    if not joined and not alone:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        # Not left before the end: to join again, or to leave while something that used
+        # the group is still being freed, can block for ever.
+        atexit.register(dist.destroy_process_group)
+    return device
 
 
 def gather_rows(x: Tensor) -> Tensor:
@@ -47,6 +59,30 @@ def gather_rows(x: Tensor) -> Tensor:
     if world_size() == 1:
         return x
     return torch.cat(_Gather.apply(x))
+
+
+def mean_over_processes(x: Tensor) -> Tensor:
+    """Mean of a tensor that every process has; gradients flow back to every one."""
+    if world_size() == 1:
+        return x
+    mean: Tensor = _Mean.apply(x)
+    return mean
+
+
+def own_rows(drawn: Tensor, n_blocks: int = 1) -> Tensor:
+    """Rows of this process among those drawn for the batch of all processes.
+
+    Parameters
+    ----------
+    drawn : Tensor
+        The same in every process; its rows are ``n_blocks`` blocks, such as the first
+        and the second view of every image, and each block is shared evenly.
+    n_blocks : int, default=1
+    """
+    if world_size() == 1:
+        return drawn
+    blocks = drawn.unflatten(0, (n_blocks, world_size(), -1))
+    return blocks[:, rank()].flatten(0, 1)
 
 
 class _Gather(torch.autograd.Function):
@@ -63,6 +99,24 @@ class _Gather(torch.autograd.Function):
         stacked = torch.stack(gradients)
         dist.all_reduce(stacked)
         return stacked[rank()]
+
+
+class _Mean(torch.autograd.Function):
+    """All-reduce whose backward is one, too."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+        return _all_mean(x)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+        return _all_mean(gradient)
+
+
+def _all_mean(x: Tensor) -> Tensor:
+    total = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total)
+    return total / world_size()
 
 
 def _is_parallel() -> bool:

@@ -20,9 +20,16 @@ from torch._functorch import config as autograd_compiler
 from shoal.exceptions import CompileWarning
 from shoal.vision.augment import Augmentation
 from shoal.vision.data import normalize, to_float
-from shoal.vision.parallel import world_size
+from shoal.vision.parallel import own_rows, world_size
 
-__all__ = ["CompileSetting", "compiling", "network_part", "part", "view_part"]
+__all__ = [
+    "CompileSetting",
+    "compiling",
+    "draw_views",
+    "network_part",
+    "part",
+    "view_part",
+]
 
 #: True, a mode of torch.compile, or its arguments; False for none of it.
 CompileSetting = bool | str | Mapping[str, Any]
@@ -62,6 +69,31 @@ def view_part(view: Augmentation) -> Function:
         return normalize(view.apply(to_float(pixels), draws))
 
     return part(make_views)
+
+
+def draw_views(
+    view: Augmentation,
+    n: int,
+    device: torch.device,
+    generator: torch.Generator | None,
+    n_blocks: int = 1,
+) -> Tensor:
+    """What a view draws for n rows of this process.
+
+    Drawn for the batch of all processes: a run draws the same however many share it.
+
+    Parameters
+    ----------
+    view : Augmentation
+    n : int
+        Rows of this process, ``n_blocks`` blocks of them, such as the first and the
+        second view of every image.
+    device : torch.device
+    generator : Generator
+        In the same state in every process.
+    n_blocks : int, default=1
+    """
+    return own_rows(view.draw(n * world_size(), device, generator), n_blocks)
 
 
 def network_part(net: nn.Module) -> Function:

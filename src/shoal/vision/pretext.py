@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -12,7 +12,6 @@ from torch import nn
 from shoal.vision.data import ImageSet
 from shoal.vision.loop import History, Step, fit
 from shoal.vision.nets import Backbone, ResNet, resnet, save_backbone
-from shoal.vision.parallel import world_size
 from shoal.vision.schedules import cosine
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "default_net",
     "mlp",
     "sgd",
-    "share_norms",
 ]
 
 #: Looks at a network after an epoch and returns numbers for the history.
@@ -52,6 +50,12 @@ class Pretrained:
     head: nn.Module
     history: History
     method: str
+
+    def cpu(self) -> Self:
+        """The same, with weights that a machine without a GPU can read."""
+        self.net.cpu()
+        self.head.cpu()
+        return self
 
     def save(self, path: str | os.PathLike[str], **facts: object) -> Path:
         """Write the backbone as safetensors, with the method and other facts."""
@@ -145,13 +149,6 @@ def mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(n_in, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, n_out)
     )
-
-
-def share_norms(net: Backbone, device: torch.device) -> Backbone:
-    """Batch norms over all processes; torch has them on CUDA only."""
-    if world_size() == 1 or device.type != "cuda":
-        return net
-    return cast(Backbone, nn.SyncBatchNorm.convert_sync_batchnorm(net))
 
 
 def sgd(

@@ -26,7 +26,7 @@ from shoal.vision.encode import encode
 from shoal.vision.knn import nearest
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import scan_loss, self_label_loss
-from shoal.vision.parts import network_part, view_part
+from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.rows import check_image_rows, open_backbone
 from shoal.vision.scan_net import ScanNet
 from shoal.vision.schedules import cosine
@@ -256,7 +256,7 @@ class SCAN(ClusterMixin, BaseEstimator):
         def step(indices: Tensor, generator: Generator) -> Tensor:
             other = draw_column(near[indices], generator)
             pixels = images.bytes_batch(torch.cat([indices, other]))
-            draws = view.draw(len(pixels), images.device, generator)
+            draws = draw_views(view, len(pixels), images.device, generator, 2)
             first, second = classify(make_views(pixels, draws)).float().chunk(2)
             return self._loss(first, second)
 
@@ -395,7 +395,8 @@ def _self_label_step(
     def step(indices: Tensor, generator: Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
         draws = [
-            view.draw(len(pixels), images.device, generator) for view in (weak, strong)
+            draw_views(view, len(pixels), images.device, generator)
+            for view in (weak, strong)
         ]
         with torch.no_grad():
             sure = classify(make_weak(pixels, draws[0])).float()[:, 0]

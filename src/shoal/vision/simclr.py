@@ -15,9 +15,9 @@ from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.loop import Step
 from shoal.vision.nets import Backbone
-from shoal.vision.parallel import process_group, world_size
-from shoal.vision.parts import part, view_part
-from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp, share_norms
+from shoal.vision.parallel import join_processes, world_size
+from shoal.vision.parts import draw_views, part, view_part
+from shoal.vision.pretext import Pretext, Pretrained, default_net, mlp
 
 __all__ = ["simclr", "simclr_pretext"]
 
@@ -83,24 +83,24 @@ def simclr(
     >>> len(result.history)
     1
     """
-    with process_group(pick_device(device)) as place:
-        task = simclr_pretext(
-            images,
-            net=net,
-            temperature=temperature,
-            view=view,
-            width=width,
-            seed=seed,
-            device=place,
-        )
-        return task.train(
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            seed=seed,
-            **options,
-        )
+    place = join_processes(pick_device(device))
+    task = simclr_pretext(
+        images,
+        net=net,
+        temperature=temperature,
+        view=view,
+        width=width,
+        seed=seed,
+        device=place,
+    )
+    return task.train(
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        seed=seed,
+        **options,
+    )
 
 
 def simclr_pretext(
@@ -119,7 +119,7 @@ def simclr_pretext(
         images = ImageSet(images, place)
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        net = share_norms(default_net(images) if net is None else net, place)
+        net = default_net(images) if net is None else net
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, view, temperature)
@@ -149,7 +149,7 @@ def _step(
 
     def step(indices: Tensor, generator: torch.Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
-        draws = view.draw(2 * len(indices), images.device, generator)
+        draws = draw_views(view, 2 * len(indices), images.device, generator, 2)
         return contrast(project(make_views(pixels.repeat(2, 1, 1, 1), draws)))
 
     return step

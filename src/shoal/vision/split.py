@@ -9,6 +9,7 @@ from torch import Generator, Tensor, nn
 
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to
+from shoal.vision.parallel import own_rows, world_size
 
 __all__ = ["BestEpoch", "SplitRows", "draw_column", "hold_out", "outputs"]
 
@@ -98,10 +99,11 @@ def outputs(net: nn.Module, images: ImageSet, rows: Tensor) -> Tensor:
 
 def draw_column(rows: Tensor, generator: Generator) -> Tensor:
     """One random entry of each row of a table, such as one neighbour of each image."""
+    n_rows = len(rows) * world_size()
     column = torch.randint(
-        rows.shape[1], (len(rows), 1), device=rows.device, generator=generator
+        rows.shape[1], (n_rows, 1), device=rows.device, generator=generator
     )
-    return rows.gather(1, column)[:, 0]
+    return rows.gather(1, own_rows(column))[:, 0]
 
 
 class BestEpoch:
