@@ -11,10 +11,12 @@ import platform
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,6 +50,11 @@ def peak_bytes(run: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Exponent of the time as a power of the size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def environment(*packages: str) -> dict[str, Any]:

@@ -25,9 +25,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from _growth_pages import DERIVED, write_pages
-from _measure import ROOT, environment, write_json
+from _measure import ROOT, environment, slope, write_json
 
 RECORD = "results/performance/growth.json"
 # Fewer domains than classes cannot be told apart: each factor has a middle of its own.
@@ -199,11 +198,6 @@ def status(name: str) -> float:
 
 
 # ---- slopes and ratios ---------------------------------------------------------------
-
-
-def slope(values: list[float], seconds: list[float]) -> float:
-    """Exponent of a power law through the points."""
-    return float(np.polyfit(np.log(values), np.log(seconds), 1)[0])
 
 
 def slopes(points: list[dict], quantity: str = "seconds") -> dict:

@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _measure import environment, peak_bytes, write_json
+from _measure import environment, peak_bytes, slope, write_json
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
@@ -109,11 +109,6 @@ def rows(most: int) -> dict:
         for name, value in times.items()
     }
     return {"rows": sizes, "seconds": times, "slope": slopes}
-
-
-def slope(sizes: list[int], seconds: list[float]) -> float:
-    """Exponent of the time as a power of the rows."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def memory(n_rows: int, expansion: str) -> dict:
