@@ -65,11 +65,9 @@ def find_solution(
     if options.search:
         penalties = _choose_penalties(rung.problem, fit, options, rng, record)
     whole = rung.problem if sample is rows else rows.problem(rung.features)
-    # a penalty is worth so many rows: it weighs less beside all than beside the sample
-    share = sample.n_rows / rows.n_rows
-    penalties = replace(penalties, dirichlet=penalties.dirichlet * share)
-    if options.search and options.ridge is None:
-        penalties = replace(penalties, ridge=penalties.ridge * share)
+    if sample is not rows:
+        share = sample.n_rows / rows.n_rows
+        penalties = _beside_all_rows(penalties, share, options)
     fit = _polish(whole, fit, penalties, options)
     T = fit.domain_given_class
     return Solution(
@@ -174,6 +172,20 @@ def _within_one_error(tried: dict[Penalties, HeldOut]) -> list[Penalties]:
         for penalty, score in tried.items()
         if score.mean >= best.mean - best.standard_error(score)
     ]
+
+
+def _beside_all_rows(penalties: Penalties, share: float, options: Options) -> Penalties:
+    """Penalties of a sample that is this share of the rows, for all of them.
+
+    A penalty is worth so many rows, and weighs less beside more of them. What was
+    chosen was judged by fits to all folds of the sample but one.
+    """
+    judged = share * (1 - 1 / options.n_folds) if options.search else share
+    dirichlet = penalties.dirichlet * (judged if options.dirichlet is None else share)
+    ridge = penalties.ridge
+    if options.search and options.ridge is None:
+        ridge *= judged
+    return replace(penalties, ridge=ridge, dirichlet=dirichlet)
 
 
 def _polish(
