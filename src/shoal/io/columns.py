@@ -111,6 +111,15 @@ class Plan:
         self.messages.append(Message(code, text, hint))
 
 
+#: What is said of columns that are not features because they were named.
+GIVEN = {
+    "domain": "where a row is from",
+    "id": "names the rows",
+    "label": "held aside, to score",
+    "group": "groups the domains",
+}
+
+
 def plan_columns(frame: pd.DataFrame, options: Options, roles: dict[str, str]) -> Plan:
     """Look at every column and decide.
 
@@ -127,7 +136,7 @@ def plan_columns(frame: pd.DataFrame, options: Options, roles: dict[str, str]) -
     plan = Plan(known)
     for name in known:
         if name in roles:
-            plan.columns.append(Column(name, roles[name], f"given as {roles[name]}"))
+            plan.columns.append(Column(name, roles[name], GIVEN[roles[name]]))
         elif name in options.drop:
             plan.set_aside(name, "dropped", "dropped")
         elif options.features is not None and name not in options.features:

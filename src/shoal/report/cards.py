@@ -140,6 +140,8 @@ def _exemplars(
     own = rows.classes == index
     count = np.bincount(rows.codes[own], minlength=len(rows.domains))
     homes = np.sort(np.argsort(-count, kind="stable")[:MOST_DOMAINS])
+    if len(count) > MOST_DOMAINS:  # of few domains, also those that lack the class
+        homes = homes[count[homes] > 0]
     found = []
     for domain in homes:
         sure = own & (rows.codes == domain) & (rows.proba[:, index] >= LEAST_PROBABLE)

@@ -29,6 +29,8 @@ Record = dict[str, Any]
 FIVE_POINTS = 0.05
 # A class with fewer rows in a domain cannot be said to look like anything there.
 LEAST_ROWS = 5
+# Domains that the card of a class lists.
+MOST_HOMES = 12
 #: Results that a program may want, kept in the page.
 RESULTS = (
     "schema",
@@ -115,6 +117,13 @@ class Page:
         """The command that puts the names into the model."""
         path = self.summary["made"]["model_path"]
         return f"shoal name {shlex.quote(path) if path else 'MODEL'} --from names.json"
+
+    def homes(self, card: Record) -> list[int]:
+        """Domains with most rows of a class, in the order of all domains."""
+        rows = card["rows_by_domain"]
+        most = sorted(range(len(rows)), key=lambda d: -rows[d])[:MOST_HOMES]
+        cut = len(rows) > MOST_HOMES  # where some are left out, empty ones are first
+        return sorted(d for d in most if rows[d] or not cut)
 
     # ---- pictures -----------------------------------------------------------------
 

@@ -50,7 +50,9 @@ def word_bar(share: float, rest: float, largest: float) -> Markup:
 
 def difference_bar(estimate: float, low: float | None, high: float | None) -> Markup:
     """A dot and its interval on a scale from -100 to 100 points."""
-    place = [percent_of((1 + value) / 2) for value in (low or 0, estimate, high or 0)]
+    ends = (low or 0, estimate, high or 0)
+    # the dot of a difference of 100 points needs room for its other half
+    place = [percent_of(0.5 + 0.47 * value) for value in ends]
     marks = [element("rect", x="50%", width=1, height=HEIGHT, class_="zero")]
     if low is not None:
         marks.append(

@@ -12,6 +12,8 @@ __all__ = ["choice_panels"]
 
 WIDTH, HEIGHT = 290, 190
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 16, 34
+# Shares of rows that lie nearer to each other must not look far apart.
+STABILITY_RANGE = 0.2
 
 
 def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
@@ -28,7 +30,7 @@ def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
             "Stability",
             "Share of rows that keep their class when rows are drawn again. Few "
             "classes are stable even when they are wrong.",
-            _panel(view, "stability", 0, None),
+            _panel(view, "stability", 0, None, least=STABILITY_RANGE),
         ),
         (
             "Signal of the last class",
@@ -41,7 +43,13 @@ def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
 
 
 def _panel(
-    view: View, key: str, errors: float, error: Any, *, floor: float | None = None
+    view: View,
+    key: str,
+    errors: float,
+    error: Any,
+    *,
+    floor: float | None = None,
+    least: float = 0.0,
 ) -> Markup:
     choice = view.summary["choice"]
     values: Sequence[float | None] = choice[key]
@@ -50,7 +58,8 @@ def _panel(
     reach = [errors * (one or 0.0) for one in error] if error else [0.0] * len(values)
     ends = [v + s * r for v, r in zip(values, reach, strict=True)
             if v is not None for s in (-1, 1)]  # fmt: skip
-    scale = _Scale(choice["candidates"], ends if floor is None else [*ends, floor])
+    ends += [] if floor is None else [floor]
+    scale = _Scale(choice["candidates"], [*ends, max(ends) - least])
     parts = [scale.axis()]
     if floor is not None:
         y = scale.y(floor)

@@ -1,5 +1,7 @@
 """Who lives where: dots with intervals, stacked bars, groups of domains."""
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -7,7 +9,14 @@ from markupsafe import Markup
 from shoal.report.figures.svg import element, picture, tip
 from shoal.report.view import MOST_DOMAINS, View, percent
 
-__all__ = ["dot_panels", "group_panels", "legend", "patterns", "stacked_bars"]
+__all__ = [
+    "clip_names",
+    "dot_panels",
+    "group_panels",
+    "legend",
+    "patterns",
+    "stacked_bars",
+]
 
 WIDTH = 290
 TOP, BOTTOM = 8, 26
@@ -55,7 +64,7 @@ class _Frame:
     """Where domains and shares lie in a panel."""
 
     def __init__(self, names: list[str]) -> None:
-        self.names = [_clip(name) for name in names]
+        self.names = clip_names(names)
         widest = max(map(len, self.names), default=0)
         self.left = 16 + LETTER * widest
         self.right = WIDTH - VALUE
@@ -125,8 +134,31 @@ def _spoken(view: View, index: int) -> str:
     return f"Highest: {most} Lowest: {least} All shares are in the table below."
 
 
+def clip_names(names: Sequence[str]) -> list[str]:
+    """Names short enough for a label, with what tells them apart kept.
+
+    Examples
+    --------
+    >>> clip_names(["Station 01 of the northern river",
+    ...             "Station 02 of the northern river"])
+    ['Station 01…', 'Station 02…']
+    >>> clip_names(["a quite long and only name", "b"])
+    ['a quite…y name', 'b']
+    """
+    if max(map(len, names), default=0) <= LONGEST:
+        return list(names)
+    common = len(os.path.commonprefix([name[::-1] for name in names]))
+    if len(names) > 1 and common > 2:  # an end that all share tells nothing
+        return [_clip(name[: len(name) - common].rstrip() + "…") for name in names]
+    return [_clip(name) for name in names]
+
+
 def _clip(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    """A name cut in its middle: its end may be what tells it from the others."""
+    if len(name) <= LONGEST:
+        return name
+    end = LONGEST // 2 - 1
+    return name[: LONGEST - 1 - end].rstrip() + "…" + name[-end:].lstrip()
 
 
 # ---- stacked bars ------------------------------------------------------------------
