@@ -2,12 +2,13 @@
 
     python benchmarks/scale.py --folder FOLDER [--rows 20000000] [--keep]
 
-Generates the rows in batches, then fits and classes the first 1, 5 and 20 million of
+Generates the rows in batches, then fits and classes the first 20, 5 and 1 million of
 them, each in a process of its own with two workers. Peak memory is that of all its
 processes together (proportional set sizes, looked at twice a second). Accuracy and
 prevalences are held against the truth, against the best that anybody could do (the
 true densities and prevalences), and against a fit of the sample alone. Writes
-results/performance/scale.json after each size; the generated files are deleted.
+results/performance/scale.json after each size, goes on from there when it is called
+again, and deletes the generated files in the end.
 """
 
 import argparse
@@ -199,7 +200,7 @@ def main() -> None:
         done = work(args.folder, args.rows, args.work, args.model)
         print(json.dumps(done))
         return
-    record: dict = {
+    new: dict = {
         "command": "python benchmarks/scale.py --folder FOLDER",
         "environment": environment("pandas", "pyarrow"),
         "data": {"features": N_FEATURES, "domains": N_DOMAINS, "classes": N_CLASSES,
@@ -209,15 +210,20 @@ def main() -> None:
         "discriminator='logistic'), sample of 50,000",
         "sizes": {},
     }  # fmt: skip
-    record["data"]["generate_seconds"] = generate(args.folder, args.rows)
-    sizes = [n for n in (1_000_000, 5_000_000, 20_000_000) if n <= args.rows]
+    record = json.loads(args.record.read_text()) if args.record.exists() else new
+    seconds = generate(args.folder, args.rows)
+    if not record["sizes"]:
+        record["data"]["generate_seconds"] = seconds
+    sizes = [n for n in (20_000_000, 5_000_000, 1_000_000) if n <= args.rows]
     for n_rows in sizes:
-        record["sizes"][n_rows] = measure(args, n_rows, "DomainMixture")
-        record["memory"] = memory(record["sizes"])
+        if str(n_rows) not in record["sizes"]:
+            record["sizes"][str(n_rows)] = measure(args, n_rows, "DomainMixture")
+            record["memory"] = memory(record["sizes"])
+            write_json(args.record, record)
+            print(n_rows, record["memory"], flush=True)
+    if "DDFA" not in record:
+        record["DDFA"] = {"rows": sizes[0], **measure(args, sizes[0], "DDFA")}
         write_json(args.record, record)
-        print(json.dumps(record["sizes"][n_rows], indent=1), flush=True)
-    record["DDFA"] = {"rows": sizes[-1], **measure(args, sizes[-1], "DDFA")}
-    write_json(args.record, record)
     if not args.keep:
         shutil.rmtree(args.folder)
 
@@ -229,10 +235,17 @@ def measure(args: argparse.Namespace, n_rows: int, name: str) -> dict:
                str(n_rows), "--work", str(out), "--model", name]  # fmt: skip
     result, peak = watched(command)
     result["peak_gib"] = peak / GIB
+    result["commit"] = commit()
     if name == "DomainMixture":
         result["truth"] = judge(args.folder, out, n_rows)
     shutil.rmtree(out)
     return result
+
+
+def commit() -> str:
+    """Which version was measured."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def memory(sizes: dict) -> dict:

@@ -109,8 +109,7 @@ def adapt(
 def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
     """One Newton step of the likelihood of a class mix, and the variance of each share.
 
-    In u = p / p0 the expansion is N.u - u'Cu/2 with the mean moments N and C of the
-    posterior, and the shares sum to 1.
+    As :func:`shoal.scale.exact.next_solution`, for one domain whose shares sum to 1.
 
     Examples
     --------
@@ -122,10 +121,32 @@ def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
     """
     count = int(sums["count"][0])
     gradient, curvature = sums["first"][0] / count, sums["second"][0] / count
-    inverse = np.linalg.inv(curvature + 1e-12 * np.eye(len(shares)))
-    towards = inverse @ shares
-    tied = inverse - np.outer(towards, towards) / (shares @ towards)
-    step = tied @ gradient
+    curvature = curvature + 1e-12 * np.eye(len(shares))
+    free = np.ones(len(shares), dtype=bool)
+    while True:
+        step, tied = _step(gradient, curvature, shares, free)
+        vanishing = (1 + step < SHORTEST) & free
+        if not vanishing.any() or vanishing[free].all():
+            break
+        free &= ~vanishing
     moved = shares * np.clip(1 + step, SHORTEST, LONGEST)
     variance = shares**2 * np.maximum(np.diag(tied), 0) / count
     return moved / moved.sum(), variance
+
+
+def _step(
+    gradient: Array, curvature: Array, shares: Array, free: Array
+) -> tuple[Array, Array]:
+    """Step u - 1 that keeps the sum of p0 u, and the covariance that u has.
+
+    Classes that are not free shrink as far as they may.
+    """
+    down = np.where(free, 0.0, SHORTEST - 1)
+    inverse = np.zeros_like(curvature)
+    inverse[np.ix_(free, free)] = np.linalg.inv(curvature[np.ix_(free, free)])
+    towards = inverse @ shares
+    tied = inverse - np.outer(towards, towards) / (shares @ towards)
+    by_rest = inverse @ (gradient + curvature @ down) - down
+    by_size = inverse @ (gradient**2 / shares)
+    step = by_size * (shares @ by_rest) / (shares @ by_size) - by_rest
+    return step, tied

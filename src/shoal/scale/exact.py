@@ -143,9 +143,14 @@ def next_solution(
     """One Newton step of the likelihood of q(d|y), q(y|x) held fixed.
 
     Maximizes over T the sum of w_i log sum_y q(y|x_i) T[y, d_i], each row of T a
-    distribution. In u = T / T0 the expansion at T0 is, for each domain, N.u - u'Cu/2
-    with the moments N and C, and the constraints tie the domains together by one
-    multiplier a class: a system of k equations.
+    distribution. At the maximum T G(T) = T q(y), G the gradient in T: the fixed point
+    of EM. The step solves 1 / G = 1 / q(y) with 1 / G linear in T: with the moments N
+    and C of the posterior, and u = T / T0, in each domain ::
+
+        C (u - 1) = N^2 / (T0 q(y)) - N
+
+    and the k sums of T0 u give the q(y). Where the classes of all rows are sure this is
+    a step of EM, which then needs no second; where they are not, it is Newton's.
 
     Parameters
     ----------
@@ -163,20 +168,37 @@ def next_solution(
     prevalence : ndarray of shape (n_domains, n_classes)
     """
     T = domain_given_class.T
-    n_classes = T.shape[1]
     weight = (domain_weight / np.maximum(sums["count"], 1))[:, None]
     # imaginary rows, as many in every cell, keep all shares off zero
-    added = np.full((len(T), 1), imaginary / sums["count"].sum())
+    added = imaginary / sums["count"].sum()
     gradient = weight * sums["first"] + added
-    curvature = weight[:, :, None] * sums["second"] + added[:, :, None] * np.eye(
-        n_classes
+    curvature = weight[:, :, None] * sums["second"] + added * np.eye(T.shape[1])
+    fixed = np.zeros(T.shape, dtype=bool)
+    while True:
+        step, size = _step(gradient, curvature, T, fixed)
+        vanishing = (1 + step < SHORTEST) & ~fixed
+        if not vanishing.any():
+            break
+        fixed |= vanishing
+    moved = normalize_rows((T * np.minimum(1 + step, LONGEST)).T)
+    return moved, normalize_rows(moved.T / np.maximum(size, TINY))
+
+
+def _step(
+    gradient: Array, curvature: Array, T: Array, fixed: Array
+) -> tuple[Array, Array]:
+    """Step u - 1 that keeps the sum of T u for each class, and 1 / q(y).
+
+    Entries that are ``fixed`` shrink as far as they may; all others are free.
+    """
+    free, down = ~fixed, np.where(fixed, SHORTEST - 1, 0.0)
+    rest = gradient + (curvature @ down[:, :, None])[:, :, 0]
+    matrix = curvature * (free[:, :, None] & free[:, None, :])
+    matrix += fixed[:, :, None] * np.eye(T.shape[1])
+    by_rest = np.linalg.solve(matrix, np.where(free, rest, -down)[:, :, None])[:, :, 0]
+    ties = np.where(free, gradient**2 / T, 0.0)[:, :, None] * np.eye(T.shape[1])
+    by_size = np.linalg.solve(matrix, ties)
+    size = np.linalg.solve(
+        (T[:, :, None] * by_size).sum(axis=0), (T * by_rest).sum(axis=0)
     )
-    by_gradient = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
-    by_weight = np.linalg.solve(curvature, T[:, :, None] * np.eye(n_classes))
-    multiplier = np.linalg.solve(
-        (T[:, :, None] * by_weight).sum(axis=0), (T * by_gradient).sum(axis=0)
-    )
-    step = by_gradient - by_weight @ multiplier
-    moved = T * np.clip(1 + step, SHORTEST, LONGEST)
-    moved = normalize_rows(moved.T)
-    return moved, normalize_rows(moved.T * np.maximum(multiplier, TINY))
+    return by_size @ size - by_rest, size

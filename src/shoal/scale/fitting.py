@@ -14,7 +14,7 @@ from shoal.exceptions import CodedError
 from shoal.io.models import load, save
 from shoal.io.options import Options
 from shoal.mixture import DomainMixture
-from shoal.probability import canonical_order
+from shoal.probability import canonical_order, domain_given_class
 from shoal.scale.exact import (
     CountClusters,
     SumMoments,
@@ -35,6 +35,8 @@ Array = np.ndarray[Any, Any]
 PASSES = 3
 # Passes end when one moves no prevalence by more than this.
 STILL = 1e-5
+# Share of the equal mix that the first prevalences are mixed with.
+MIXED = 0.01
 # Imaginary rows in each class and domain where a model has none of its own.
 IMAGINARY = 0.1
 
@@ -258,7 +260,9 @@ def _improve_prevalence(
         cells = model.prevalence_.size
         imaginary = model.penalties_.dirichlet / cells * len(drawn.table.X)
     digest, moved = digest_of_model(model), []
-    T = model.domain_given_class_
+    # off the boundary: a class that the sample missed somewhere can be found there
+    start = (1 - MIXED) * model.prevalence_ + MIXED / model.n_classes_
+    T = domain_given_class(start, model.domain_weight_)
     for number in range(1, passes + 1):
         work = SumMoments(lean(model), drawn.rows, T)
         settings = {"model": digest, "seed": drawn.rows.seed, "at": joblib.hash(T)}
