@@ -13,11 +13,13 @@ from shoal.cli.app import EXAMPLES, app
 from shoal.cli.catalogue import EXIT_CODES, SECTIONS
 from shoal.cli.options import Speech, Work
 from shoal.cli.reading import Source
+from shoal.cli.scaling import Place
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {
     "Options for reading": {field.name for field in fields(Source)},
     "Options for working": {field.name for field in fields(Work)},
+    "Options for data larger than memory": {field.name for field in fields(Place)},
     "Options for all commands": {field.name for field in fields(Speech)},
 }
 DOCS = Path(__file__).parents[1] / "docs"
