@@ -2,13 +2,16 @@ import numpy as np
 import pytest
 import torch
 import vision_workers as workers
+from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional
 
 from shoal.vision.augment import simclr_view
 from shoal.vision.contrast import info_nce
 from shoal.vision.data import ImageSet, normalize
+from shoal.vision.knn import knn_monitor
 from shoal.vision.moco import Keys, moco, moco_pretext
+from shoal.vision.nets import Backbone
 
 
 def test_keys_follow_weights_and_have_statistics_of_their_own():
@@ -108,6 +111,44 @@ def test_training_and_resuming(tmp_path):
     assert resumed.history["loss"] == whole.history["loss"]
     for name, weight in whole.net.state_dict().items():
         assert torch.equal(weight, resumed.net.state_dict()[name])
+
+
+class TwoLayers(Backbone):
+    n_features = 32
+
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for n_in, n_out in ((3, 16), (16, 32)):
+            layers += [nn.Conv2d(n_in, n_out, 3, 2, 1, bias=False)]
+            layers += [nn.BatchNorm2d(n_out), nn.ReLU()]
+        self.body = nn.Sequential(*layers)
+
+    def features(self, x):
+        return self.body(x).mean((2, 3))
+
+
+def test_its_defaults_learn_in_a_hundred_and_fifty_steps(seed):
+    """Digits are found by their neighbours better than with random weights."""
+    digits = load_digits()
+    images, labels = (digits.images * 15).astype(np.uint8), digits.target
+    monitor = knn_monitor(
+        images[:1000], labels[:1000], images[1000:], labels[1000:], device="cpu"
+    )
+    torch.manual_seed(seed)
+    net = TwoLayers()
+    before = monitor(net)["knn_accuracy"]
+    history = moco(
+        images[:1000],
+        net=net,
+        epochs=15,
+        batch_size=100,
+        seed=seed,
+        device="cpu",
+        progress=False,
+    ).history
+    assert history["loss"][-1] < history["loss"][0] - 0.4
+    assert monitor(net)["knn_accuracy"] > before + 0.02
 
 
 def test_bad_momentum():
