@@ -1,6 +1,7 @@
 """`shoal pretrain` and `shoal embed`: what they write and say, how they resume."""
 
 import json
+import resource
 import sys
 
 import numpy as np
@@ -124,6 +125,68 @@ def test_interrupted_resumed_and_the_same(cli, photos, tmp_path, monkeypatch):
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
     ended = cli(*options, "stopped", "--resume")
     assert "error[E136]" in ended.stderr  # trained already
+
+
+@pytest.mark.slow
+def test_workers_of_a_cluster_train_the_same(cli, photos, tmp_path):
+    """But for rounding, as in tests/vision/test_parallel.py."""
+    pytest.importorskip("ray")
+    options = [*TRAIN, "--epochs", 2, "--learning-rate", 0.01]
+    assert cli(*options, "--out", "here").code == 0
+    ended = cli(*options, "--engine", "ray", "--workers", 2, "--out", "there")
+    assert ended.code == 0, ended.stderr
+    assert "training on Ray (2 workers); checkpoint there/checkpoints" in ended.stderr
+    assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
+        "encoder.safetensors",
+        "history.json",
+    ]
+    one, other = (
+        load_file(tmp_path / name / "encoder.safetensors") for name in ("here", "there")
+    )
+    for name, weight in one.items():
+        torch.testing.assert_close(other[name], weight, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("option", [("--workers", 2), ("--address", "auto")])
+def test_options_of_a_cluster_need_one(cli, photos, option):
+    ended = cli(*TRAIN, *option)
+    assert ended.code == 2
+    assert "error[E002]" in ended.stderr
+    assert "hint: add --engine ray" in ended.stderr
+
+
+def test_a_full_disk_keeps_the_checkpoint(cli, photos, tmp_path, monkeypatch):
+    """From the second of two checkpoints on, no file may grow beyond some bytes."""
+    options = [*TRAIN, "--epochs", 2]
+    assert cli(*options, "--out", "whole").code == 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    shown = pretrain_module.showing
+
+    def filling(stages, plan, epochs):
+        show = shown(stages, plan, epochs)
+
+        def show_epoch(record):
+            show(record)
+            if record["epoch"] == 1:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+
+        return show_epoch
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(pretrain_module, "showing", filling)
+            ended = cli(*options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended.code == 3
+    assert "error[E140]" in ended.stderr
+    assert "--resume" in ended.stderr
+    assert cli(*options, "--resume").code == 0
+    one, other = (
+        load_file(tmp_path / name / "encoder.safetensors")
+        for name in ("whole", "photos-encoder")
+    )
+    assert all(torch.equal(weight, other[name]) for name, weight in one.items())
 
 
 def test_without_torch_the_extra_is_named(cli, photos, monkeypatch):

@@ -23,23 +23,15 @@ from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
 from shoal.cli.progress import Stage, Stages
+from shoal.cli.training import KEPT, Cluster, Method, train
+from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
-    from shoal.vision.data import ImageSet
     from shoal.vision.pretext import Pretrained
 
 __all__ = ["pretrain"]
 
-ENCODER, HISTORY, CHECKPOINT = "encoder.safetensors", "history.json", "checkpoint.pt"
-# So many are written, so that a run that is killed loses a tenth of its work.
-CHECKPOINTS = 10
-
-
-class Method(StrEnum):
-    """How to learn without labels."""
-
-    simclr = "simclr"
-    moco = "moco"
+ENCODER, HISTORY = "encoder.safetensors", "history.json"
 
 
 class Depth(StrEnum):
@@ -71,6 +63,7 @@ def pretrain(
     images: Images,
     pictures: Pictures,
     work: Work,
+    cluster: Cluster,
     speech: Speech,
     method: How = Method.simclr,
     epochs: Epochs = 100,
@@ -86,23 +79,29 @@ def pretrain(
     """Train a network on images without labels, for `shoal embed`.
 
     Images of several sizes need --size. While it trains, the folder --out
-    (NAME-encoder) holds checkpoint.pt, from which --resume goes on; the same options
+    (NAME-encoder) holds a checkpoint, from which --resume goes on; the same options
     then end with the same network as a run that was never stopped. At the end it holds
     encoder.safetensors and history.json, the loss of every epoch.
+
+    With --engine ray, the --workers of a Ray cluster share every batch and end with the
+    network of one process but for rounding; one that dies is replaced. All machines of
+    the cluster must see the folder --out.
     """
     folder = out or Path(f"{images.absolute().name}-encoder")
     plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
     with running("pretrain", **speech.options) as output:
         place = start_torch(device, work.threads)
+        kept = folder / cluster.kept
         refuse_trained(folder, resume=resume, force=force)
         with output.stages(plan) as stages, network_errors(batch):
             stages.begin("read")
             pixels = read(output, images, pictures)
-            text = f"training on {place}; checkpoint {folder / CHECKPOINT}"
+            text = f"training on {cluster.name(place)}; checkpoint {kept}"
             plan["train"] = plan["train"]._replace(text=text)
             stages.begin("train")
-            with training_errors(folder):
+            with training_errors(kept):
                 trained = train(
+                    cluster,
                     pixels,
                     place,
                     method=method,
@@ -112,19 +111,20 @@ def pretrain(
                     lr=learning_rate,
                     seed=work.seed,
                     compile=compile,
-                    checkpoint=folder / CHECKPOINT,
+                    checkpoint=kept,
                     resume=resume,
                     on_epoch=showing(stages, plan, epochs),
                 )
         save(output, folder, trained, pixels, work.seed)
-        output.data["device"] = str(place)
+        output.data["device"] = cluster.name(place)
         show(output, images, folder)
 
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
     refuse_existing(folder, [ENCODER, HISTORY], force=force)
-    if (folder / CHECKPOINT).exists() and not (resume or force):
+    begun = any((folder / name).exists() for name in KEPT)
+    if begun and not (resume or force):
         raise CommandError(
             "E136",
             f'"{folder}" holds the checkpoint of a run that was stopped',
@@ -160,42 +160,9 @@ def check_room(n_images: int, size: int) -> None:
         )
 
 
-def train(
-    pixels: Any, device: Any, *, method: Method, depth: int, seed: int, **options: Any
-) -> "Pretrained":
-    """The network trained; see :func:`shoal.vision.simclr.simclr` for the options."""
-    import torch
-
-    from shoal.vision.data import ImageSet
-    from shoal.vision.moco import moco
-    from shoal.vision.pretext import default_net
-    from shoal.vision.simclr import simclr
-
-    images = ImageSet(pixels, device)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        net = default_net(images, depth)
-    return {Method.simclr: simclr, Method.moco: moco}[method](
-        images,
-        net=net,
-        seed=seed,
-        device=device,
-        checkpoint_every=steps_between(images, options),
-        progress=False,
-        **options,
-    )
-
-
-def steps_between(images: "ImageSet", options: dict[str, Any]) -> int:
-    """Steps from one checkpoint to the next: whole epochs, a share of the run."""
-    steps = max(len(images) // options["batch_size"], 1)
-    return steps * max(options["epochs"] // CHECKPOINTS, 1)
-
-
 @contextmanager
-def training_errors(folder: Path) -> Iterator[None]:
+def training_errors(checkpoint: Path) -> Iterator[None]:
     """What stops a training, as coded errors that tell how to go on."""
-    checkpoint = folder / CHECKPOINT
     try:
         yield
     except KeyboardInterrupt as error:
@@ -211,7 +178,7 @@ def training_errors(folder: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         text = f'cannot write "{checkpoint}": {reason}'
         raise CommandError("E140", text, "free some space, then --resume") from error
-    except CommandError:
+    except CodedError:
         raise
     except ValueError as error:  # a checkpoint that is damaged or of other settings
         text = str(error).rpartition(";")[0]
@@ -243,7 +210,7 @@ def save(
 
     net: Any = trained.net
     size, history = pixels.shape[1], trained.history
-    with filled_folder(folder, instead_of=[CHECKPOINT]) as place:
+    with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
         trained.save(place / ENCODER, **facts)
         write_json(place / HISTORY, history.records)

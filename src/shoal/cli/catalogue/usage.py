@@ -70,4 +70,12 @@ USAGE = {
         "lower --learning-rate, or a larger --batch.",
         exit_code=4,
     ),
+    "E166": Explanation(
+        "workers of a training ended again and again",
+        "On a Ray cluster a worker that dies is replaced, and the training goes on "
+        "from its last checkpoint; this happened too often. Most often memory ran out "
+        "(a smaller --batch or --size), or the cluster lost its machines. The same "
+        "command with --resume goes on.",
+        exit_code=3,
+    ),
 }
