@@ -33,7 +33,7 @@ def main() -> None:
     """Run what is missing; the file is rewritten after every problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=200)
-    parser.add_argument("--resamples", type=int, default=100)
+    parser.add_argument("--resamples", type=int, default=60)
     parser.add_argument("--no-search", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--record", type=Path, default=FOLDER / "coverage.json")
