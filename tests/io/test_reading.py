@@ -15,6 +15,7 @@ from scipy.io import mmread, mmwrite
 
 import shoal.io
 from shoal.datasets import load_penguins
+from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io.matrix_market import read_matrix_market
 from shoal.io.schema import Schema
@@ -250,15 +251,14 @@ def test_what_is_set_aside_and_why(frame: pd.DataFrame) -> None:
     table = read(frame, domain="site")
     aside = {name for name, role in roles(table).items() if role == "set aside"}
     assert aside == {
-        "Unnamed: 0", "same", "nothing", "row_id", "code", "when", "city",
+        "Unnamed: 0", "same", "nothing", "row_id", "code", "when", "day", "city",
     }  # fmt: skip
     assert [message.code for message in table.messages] == [
-        "W117", "W117", "W141", "W142",
+        "W117", "W117", "W141", "W141", "W142",
     ]  # fmt: skip
     texts = [message.text for message in table.messages]
     assert '"row_id" is different in every row; not used' in texts
     assert '"city" has 55 different values, more than 50; not used' in texts
-    assert roles(table)["day"] == "feature"  # 28 values: a category
 
 
 def test_asking_for_a_column_overrides_the_rules(frame: pd.DataFrame) -> None:
@@ -547,3 +547,54 @@ def test_a_group_puts_domains_together_and_is_no_feature(numbers):
     assert table.feature_names == ["size"]
     assert {one.name: one.role for one in table.columns}["ill"] == "group"
     assert shoal.io.read(frame, domain="site").groups is None
+
+
+def survey(**columns):
+    size = np.random.default_rng(0).normal(10, 2, size=90)
+    return pd.DataFrame(
+        {"site": np.resize(["a", "b", "c"], 90), "size": size, **columns}
+    )
+
+
+def messages_of(frame, **options):
+    return {one.code: one for one in read(frame, domain="site", **options).messages}
+
+
+def test_a_number_that_may_mean_missing_is_spoken_of():
+    frame = survey(mass=np.random.default_rng(1).normal(50, 5, size=90))
+    assert "W148" not in messages_of(frame)
+    frame.loc[[3, 40], "mass"] = -999
+    said = messages_of(frame)["W148"]
+    assert '"mass" is -999 in 2 rows' in said.text
+    assert said.hint == "--na -999 if that means missing"
+    frame.loc[[3, 40], "mass"] = np.nan
+    assert "W148" not in messages_of(frame, impute="median")
+    # numbers that go that far by themselves are measurements
+    assert "W148" not in messages_of(survey(day=np.linspace(-1500, 2000, 90)))
+
+
+def test_row_numbers_with_gaps_are_ids():
+    numbers = np.flatnonzero(np.random.default_rng(0).random(200) < 0.7)[:90]
+    table = read(survey(ring=numbers), domain="site")
+    assert table.feature_names == ["size"]
+    assert table.messages[0].code == "W117"
+    shuffled = np.random.default_rng(0).permutation(numbers)
+    assert "ring" in read(survey(ring=shuffled), domain="site").feature_names
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_few_dates_are_dates_not_categories(form):
+    days = pd.date_range("2020-05-01", periods=10).strftime(form)
+    table = read(survey(day=np.resize(days, 90)), domain="site")
+    assert table.feature_names == ["size"]
+    assert table.messages[0].code == "W141"
+
+
+def test_names_with_spaces_and_commas_come_back_in_quotes():
+    text = [f"seen near the water at dawn {row}" for row in range(90)]
+    with pytest.raises(InputError) as caught:
+        read(survey(**{"my notes": text}), domain="site")
+    assert caught.value.hint == "--text 'my notes' or --drop 'my notes'"
+    with pytest.raises(InputError) as caught:
+        read(survey(**{"a, b": text}), domain="site")
+    assert caught.value.hint == "--text 'a, b' or --drop '\"a, b\"'"

@@ -53,13 +53,14 @@ def describe(table: "Table", seed: int) -> dict[str, Any]:
 def remarks(found: dict[str, Any]) -> Iterator[Message]:
     """What of it deserves a warning, by the thresholds of a diagnosis."""
     from shoal.analysis.diagnose.thresholds import THRESHOLDS
+    from shoal.io.names import quoted
 
     for name, accuracy in found["leaks"].items():
         if accuracy >= THRESHOLDS["leak"]:
             yield Message(
                 "W121",
                 f'"{name}" alone names the domain in {accuracy:.0%} of rows',
-                f"--drop {name} unless it is a property of the class",
+                f"--drop {quoted(name)} unless it is a property of the class",
             )
     copies, looked = found["repeated_rows"], found["rows_looked_at"]
     if copies > THRESHOLDS["repeats"] * looked and (found["repeated_excess"] or 3) > 2:

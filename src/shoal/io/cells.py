@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
+from shoal.io.names import quoted
 
 __all__ = [
     "check_flat",
@@ -26,7 +27,10 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
+DATE = (
+    r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{2}:\d{2}.*)?"  # 2024-05-31
+    r"|\d{1,2}([-/.])\d{1,2}\3\d{4}"  # 31.05.2024
+)
 COMMA_DECIMAL = r"[-+]?\d+,\d+"
 # So many cells are looked at to recognise dates and decimal commas.
 LOOK_ROWS = 200
@@ -110,7 +114,7 @@ def check_flat(name: str, series: pd.Series) -> None:
         raise InputError(
             "E144",
             f'column "{name}" holds a {type(first).__name__} in each cell',
-            f"write one column per number (or an npy file), or --drop {name}",
+            f"write one column per number (or an npy file), or --drop {quoted(name)}",
         )
 
 
@@ -120,8 +124,8 @@ def row_number(series: pd.Series, mask: Array) -> int:
 
 
 def looks_like_dates(text: Array) -> bool:
-    """Whether all of the first cells read like 2024-05-31."""
-    return _all_match(ISO_DATE, text)
+    """Whether all of the first cells read like 2024-05-31 or 31.05.2024."""
+    return _all_match(DATE, text)
 
 
 def comma_decimals(text: Array) -> bool:

@@ -8,6 +8,7 @@ text stops the reading (E116); text with too many distinct values is set aside.
 """
 
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,7 @@ from shoal.io.cells import (
     whole,
     words,
 )
-from shoal.io.names import require_columns
+from shoal.io.names import quoted, require_columns
 from shoal.io.options import Options
 from shoal.io.table import Column, Message
 
@@ -111,6 +112,10 @@ class Plan:
         self.messages.append(Message(code, text, hint))
 
 
+# Numbers that stand for "no value" in many tables, and how many ranges of all other
+# values they must lie away to be spoken of.
+STAND_INS = (-9, -99, -999, -9999, -99999, 999, 9999, 99999)
+STAND_IN_AWAY = 2.0
 #: What is said of columns that are not features because they were named.
 GIVEN = {
     "domain": "where a row is from",
@@ -212,6 +217,25 @@ def _decide_numbers(
         _set_aside_id(plan, name)
     else:
         plan.use(Feature(name, "date" if dates else "number"), "number")
+        _warn_stand_in(plan, name, present)
+
+
+def _warn_stand_in(plan: Plan, name: str, present: Array) -> None:
+    """W148 for a number such as -999 that lies far from all others of its column."""
+    for value in STAND_INS:
+        same = present == value
+        rest = present[~same]
+        if same.sum() < 2 or len(rest) < 10:
+            continue
+        low, high = float(rest.min()), float(rest.max())
+        if max(low - value, value - high) > STAND_IN_AWAY * (high - low):
+            plan.warn(
+                "W148",
+                f'"{name}" is {value:g} in {int(same.sum()):,} rows and {low:.4g} to '
+                f"{high:.4g} in all others",
+                f"--na {value:g} if that means missing",
+            )
+            return
 
 
 def _decide_text(
@@ -225,11 +249,11 @@ def _decide_text(
         plan.set_aside(name, "the same in every row", "constant")
     elif not asked and looks_like_label(name, n_levels, n_rows, plan.known):
         raise _looks_like_answer(name)
+    elif not asked and looks_like_dates(levels):
+        _set_aside_dates(plan, name)
     elif n_levels <= min(most, max(n_rows // 2, 2)):
         feature = Feature(name, "category", tuple(sorted(levels)))
         plan.use(feature, f"{n_levels} values, one column each")
-    elif looks_like_dates(present):
-        _set_aside_dates(plan, name)
     elif n_levels >= 0.95 * n_rows and n_words < WORDS_OF_TEXT:
         _set_aside_id(plan, name)
     elif n_words >= WORDS_OF_TEXT:
@@ -237,14 +261,15 @@ def _decide_text(
             "E116",
             f'column "{name}" holds free text (row {int(series.index[0]) + 1}: '
             f'"{_short(present[0])}")',
-            f"--text {name} or --drop {name}",
+            f"--text {shlex.quote(name)} or --drop {quoted(name)}",
         )
     else:
         plan.set_aside(name, f"text with {n_levels} values", "text")
         plan.warn(
             "W142",
             f'"{name}" has {n_levels:,} different values, more than {most}; not used',
-            f"group them, use --text {name}, or --drop {name} makes this quiet",
+            f"group them, --text {shlex.quote(name)}, or --drop {quoted(name)} for "
+            "quiet",
         )
 
 
@@ -260,7 +285,8 @@ def _numbers_rows(name: str, present: Array) -> bool:
     if len(present) < 10 or not whole(present):
         return False
     steps = np.diff(present)
-    runs_on = bool((steps == 1).all())
+    # rows that were left out leave gaps in their numbers
+    runs_on = bool((steps == 1).all() or (len(steps) >= 30 and (steps > 0).all()))
     called = bool(ID_NAME.search(name.casefold()) or NO_NAME.fullmatch(name))
     return runs_on or (called and len(np.unique(present)) == len(present))
 
@@ -271,7 +297,7 @@ def _set_aside_id(plan: Plan, name: str) -> None:
         plan.warn(
             "W117",
             f'"{name}" is different in every row; not used',
-            f"--id {name} makes this quiet",
+            f"--id {shlex.quote(name)} makes this quiet",
         )
 
 
@@ -280,7 +306,7 @@ def _set_aside_dates(plan: Plan, name: str) -> None:
     plan.warn(
         "W141",
         f'"{name}" holds dates; not used',
-        f"--drop {name} makes this quiet; as numbers they often name the domain",
+        f"--drop {quoted(name)} makes this quiet; dates often name the domain",
     )
 
 
@@ -288,7 +314,7 @@ def _looks_like_answer(name: str) -> InputError:
     return InputError(
         "E120",
         f'column "{name}" looks like a label',
-        f"--label {name} to hold it aside, or --features to insist",
+        f"--label {shlex.quote(name)} to hold it aside, or --features to insist",
     )
 
 
@@ -309,7 +335,7 @@ def _mixed(
         "E119",
         f'"{name}" is a number except row{"s" * (len(rows) > 1)} '
         f'{", ".join(map(str, rows))}{more} ("{cell}")',
-        f"--na {cell} or clean the rows",
+        f"--na {shlex.quote(cell)} or clean the rows",
     )
 
 

@@ -1,11 +1,12 @@
 """Names that somebody mistyped, and lists of names in a sentence."""
 
 import difflib
+import shlex
 from collections.abc import Iterable, Sequence
 
 from shoal.exceptions import InputError
 
-__all__ = ["join", "nearest", "require_columns"]
+__all__ = ["join", "nearest", "quoted", "require_columns"]
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -17,6 +18,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     by_case = {str(other).casefold(): str(other) for other in known}
     close = difflib.get_close_matches(name.casefold(), list(by_case), n=1, cutoff=0.6)
     return by_case[close[0]] if close else None
+
+
+def quoted(name: object) -> str:
+    """A name as a command line takes it: in quotes where it needs them.
+
+    >>> quoted("observer notes")
+    "'observer notes'"
+    """
+    text = str(name)
+    # an option splits names at commas, unless quotes of its own hold them together
+    return shlex.quote(f'"{text}"' if "," in text else text)
 
 
 def join(names: Sequence[object], most: int = 5) -> str:

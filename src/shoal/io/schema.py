@@ -7,6 +7,7 @@ table to the numbers of a model. It refuses what it cannot do: a column that is 
 warning (W143).
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -338,7 +339,7 @@ def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
     return InputError(
         "E119",
         f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
-        f"--na {cell} or clean the rows",
+        f"--na {shlex.quote(str(cell))} or clean the rows",
     )
 
 

@@ -146,6 +146,12 @@ COLUMNS = {
         "Some texts hold none of the words that the model counts. They say nothing "
         "about the class, which is then that of their domain: check the column.",
     ),
+    "W148": Explanation(
+        "a number that may mean missing",
+        "Many tables write -999 or 9999 where nothing was measured. Here such a number "
+        "lies far from all others of its column, and would be taken as a measurement. "
+        "If it means missing, say so with --na, and with --impute what to do about it.",
+    ),
     "E148": Explanation(
         "a group that cuts through a domain",
         "--group names a column that puts whole domains together: patients by disease, "
