@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import tempfile
 import time
 import warnings
@@ -107,7 +108,7 @@ class Running:
         key = digest_of({"stage": name, "files": self.data.files, "parts": [
             (part.name, part.row_groups) for part in self.data.parts
         ], "settings": settings})  # fmt: skip
-        return Shelf(self.folder / f"{name.replace(' ', '-')}-{key}")
+        return Shelf(self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name)}-{key}")
 
     def tell(self, name: str, share: float) -> None:
         """Say how much of a stage is done."""
