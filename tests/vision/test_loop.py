@@ -1,3 +1,4 @@
+import io
 import os
 import resource
 import signal
@@ -78,6 +79,32 @@ def test_the_callers_random_numbers_are_not_disturbed():
     torch.manual_seed(1)  # as the worker, which makes a network
     workers.Tiny(dropout=0.3), nn.Linear(8, 2)
     assert torch.equal(disturbed, torch.rand(3))
+
+
+def test_any_store_keeps_a_run(uninterrupted):
+    class Memory:
+        """Keeps bytes, as a state goes on changing after it was handed over."""
+
+        kept = None
+
+        def read(self):
+            if self.kept is None:
+                return None
+            return torch.load(io.BytesIO(self.kept), weights_only=True)
+
+        def write(self, state):
+            content = io.BytesIO()
+            torch.save(state, content)
+            self.kept = content.getvalue()
+
+    def stop(record):
+        raise KeyboardInterrupt
+
+    store = Memory()
+    with pytest.raises(KeyboardInterrupt):
+        workers.train(store, on_epoch=stop)
+    assert store.read()["steps_done"] == 4
+    assert_same_weights(workers.train(store)[0], uninterrupted[0])
 
 
 def test_a_finished_run_is_not_repeated(uninterrupted, tmp_path):

@@ -97,7 +97,7 @@ def assert_same(one, other):
         assert torch.equal(weight, other["weights"][name]), name
 
 
-def test_two_workers_are_one_process(undisturbed, seen):
+def test_two_workers_are_one_process(undisturbed, storage, seen):
     """Tolerance as in test_parallel, for the same reason."""
     alone = workers.outcome(*workers.train(dropout=0.0))
     losses = [[r["loss"] for r in run["records"]] for run in (undisturbed, alone)]
@@ -107,6 +107,10 @@ def test_two_workers_are_one_process(undisturbed, seen):
             undisturbed["weights"][name], weight, atol=1e-5, rtol=1e-5
         )
     assert seen[-1]["epoch"] == workers.EPOCHS
+    # One process goes on from what two have kept; here there is nothing left to do.
+    newest = max(storage.glob("**/state.pt"), key=os.path.getmtime)
+    resumed = workers.outcome(*workers.train(newest, kill_at=1, dropout=0.0))
+    assert_same(resumed, undisturbed)
 
 
 def test_a_killed_worker_leaves_no_trace(undisturbed, tmp_path):
