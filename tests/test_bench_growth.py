@@ -1,0 +1,137 @@
+"""benchmarks/growth.py: slopes, ratios and the regression check, and one tiny point."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+TINY = {"rows": 600, "domains": 4, "classes": 3, "features": 4}
+
+
+@pytest.fixture(scope="module")
+def growth():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import growth
+
+        yield growth
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+        for name in ("growth", "_measure", "_tasks", "_growth_pages"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def tiny(growth):
+    """One point, measured in a process of its own."""
+    return growth.in_own_process(TINY, {"DDFA.fit/by_hand": "left out: a test"})
+
+
+def made(value, ours, by_hand=1.0, factor="rows"):
+    sides = {"ours": {"seconds": ours}, "by_hand": {"seconds": by_hand}}
+    size = TINY | {factor: value}
+    return {"factor": factor, "value": value, "size": size, "tasks": {"adjust": sides}}
+
+
+def test_slope_is_the_exponent_of_a_power_law(growth):
+    points = [made(n, 3e-6 * n**1.25) for n in (10, 100, 1_000, 10_000)]
+    found = growth.slopes(points)["rows"]["adjust"]
+    assert found["all"] == pytest.approx(1.25)
+    assert found["last three"] == pytest.approx(1.25)
+
+
+def test_slope_of_the_end_sees_what_the_whole_hides(growth):
+    points = [made(n, max(1.0, n / 1_000)) for n in (10, 100, 1_000, 10_000, 100_000)]
+    found = growth.slopes(points)["rows"]["adjust"]
+    assert found["last three"] == pytest.approx(1.0)
+    assert found["all"] < 0.7
+
+
+def test_points_that_were_left_out_have_no_slope_and_no_ratio(growth):
+    points = [made(n, n / 10) for n in (10, 100, 1_000)]
+    points[1]["tasks"]["adjust"]["ours"] = {"reason": "left out: about 90 s"}
+    assert growth.slopes(points) == {"rows": {}}
+    assert growth.ratios(points[1]) == {}
+    assert growth.ratios(points[2]) == {"adjust": 100.0}
+
+
+def test_times_too_short_to_compare_are_not(growth):
+    assert growth.ratios(made(10, ours=1e-4, by_hand=2e-4)) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "worse"),
+    [
+        (1.0, 1.4, False),  # within the tolerance
+        (1.0, 1.6, True),
+        (3.0, 4.4, False),
+        (3.0, 4.6, True),
+        (0.1, 0.5, False),  # still faster than by hand
+        (0.1, 1.1, True),
+        (2.0, 0.5, False),  # better is not worse
+    ],
+)
+def test_a_regression_is_a_ratio_that_grew(growth, before, after, worse):
+    """Seconds do not matter: the second machine is ten times slower on both sides."""
+    known, now = made(10, before), made(10, 10 * after, by_hand=10.0)
+    lines = growth.regressions(known, now, tolerance=1.5)
+    assert bool(lines) == worse
+    assert all("adjust" in line for line in lines)
+
+
+def test_what_would_take_too_long_is_left_out_with_its_reason(growth):
+    record = {"points": [made(10, 1.0, by_hand=0.1), made(100, 9.0, by_hand=1.0)]}
+    reasons = growth.too_long(record, "rows", 1_000, limit=40)
+    assert reasons == {"adjust/ours": "left out: about 90 s"}
+    assert growth.too_long(record, "rows", 100, limit=40) == {}
+    assert growth.too_long(record, "domains", 1_000, limit=40) == {}
+    columns = {"points": [made(10, 30.0, by_hand=30.0, factor="features")]}
+    assert growth.too_long(columns, "features", 1_000, limit=40) == {}  # no such growth
+
+
+def test_every_scan_grows_and_keeps_classes_below_domains(growth):
+    for factor in growth.SCANS:
+        sizes = growth.sizes_of(factor)
+        values = [size[factor] for size in sizes]
+        assert values == sorted(values)
+        assert all(size["classes"] <= size["domains"] for size in sizes)
+        assert set(growth.CHECKED.get(factor, [])) <= set(values)
+
+
+def test_a_point_measures_both_sides_of_every_task(tiny):
+    assert tiny["size"] == TINY
+    stages = {"discriminate", "discretize", "factorize", "adjust"}
+    models, verbs = ("DDFA", "DomainMixture"), ("fit", "predict")
+    whole = {f"{model}.{verb}" for model in models for verb in verbs}
+    assert set(tiny["tasks"]) == stages | whole
+    assert tiny["tasks"]["DDFA.fit"]["by_hand"] == {"reason": "left out: a test"}
+    for name, sides in tiny["tasks"].items():
+        for side, result in sides.items():
+            if (name, side) != ("DDFA.fit", "by_hand"):
+                assert 0 < result["seconds"]
+                assert 0 < result["wall"]
+
+
+def test_check_of_a_measured_point_against_itself_finds_nothing(growth, tiny):
+    assert growth.regressions(tiny, tiny) == []
+
+
+def test_pages_show_every_point(growth, tiny, tmp_path):
+    from _growth_pages import write_pages
+
+    points = [{"factor": "rows", "value": n, **tiny} for n in (600, 700, 800)]
+    record = {"command": "x", "points": points, "slopes": growth.slopes(points)}
+    write_pages(record, tmp_path)
+    page = (tmp_path / "growth.md").read_text()
+    assert "left out" not in page  # of DDFA.fit, our side was measured
+    assert all(name in page for name in tiny["tasks"])
+    assert "<svg" in (tmp_path / "growth.svg").read_text()
+
+
+def test_the_committed_record_has_all_scans(growth):
+    record = json.loads((growth.ROOT / growth.RECORD).read_text())
+    assert {point["factor"] for point in record["points"]} == set(growth.SCANS)
+    assert record["slopes"] == growth.slopes(record["points"])
+    assert growth.regressions(record["points"][0], record["points"][0]) == []
