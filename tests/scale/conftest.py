@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shoal import DDFA, DomainMixture
+from shoal import DDFA, DomainMixture, scale
 from shoal.datasets import make_latent_shift
 
 pytest.importorskip("pyarrow")
@@ -59,3 +59,12 @@ def estimator(request):
     if request.param == "mixture":
         return DomainMixture(3, search=False, random_state=0)
     return DDFA(3, discriminator="logistic", cross_fit=3, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def model(world):
+    """A model that says which columns it takes."""
+    return scale.fit(
+        DomainMixture(3, search=False, random_state=0),
+        world.folder, domain="site", sample=2_000, passes=1, workers=1,
+    )  # fmt: skip

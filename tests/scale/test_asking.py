@@ -4,17 +4,9 @@ import numpy as np
 import pytest
 from tests.scale.conftest import PART_ROWS
 
-from shoal import DomainMixture, scale
+from shoal import scale
 from shoal.exceptions import ModelFileError
 from shoal.scale.adapting import next_shares
-
-
-@pytest.fixture(scope="module")
-def model(world):
-    return scale.fit(
-        DomainMixture(3, search=False, random_state=0),
-        world.folder, domain="site", sample=2_000, passes=1, workers=1,
-    )  # fmt: skip
 
 
 @pytest.fixture

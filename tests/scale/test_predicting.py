@@ -10,14 +10,6 @@ from shoal.exceptions import CodedError
 from shoal.io import assign, batches
 
 
-@pytest.fixture(scope="module")
-def model(world):
-    return scale.fit(
-        DomainMixture(3, search=False, random_state=0),
-        world.folder, domain="site", sample=2_000, passes=1, workers=1,
-    )  # fmt: skip
-
-
 def predict(model, data, out, **options):
     settings = {"part_rows": PART_ROWS, "workers": 1, **options}
     return scale.predict(model, data, out, **settings)

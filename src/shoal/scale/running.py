@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shoal.engine import Failure, Outcome, iterate_runs
+from shoal.engine.cluster import connected
 from shoal.exceptions import CodedError, InputError, ModelFileError, ShoalWarning
 from shoal.io.table import Message
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
@@ -172,12 +173,13 @@ def begin(
     """A run over a data set; without a checkpoint, its results go when it ends."""
     check_engine(engine, address, workers)
     data = data if isinstance(data, Parts) else list_parts(data, part_rows=part_rows)
-    if checkpoint is not None:
+    with ExitStack() as stack:
+        if engine == "ray":  # connected once, not for every stage
+            stack.enter_context(connected(address))
+        if checkpoint is None:
+            temporary = tempfile.TemporaryDirectory(prefix="shoal-")
+            checkpoint = stack.enter_context(temporary)
         folder = Path(checkpoint)
-        yield Running(data, engine, address, workers, folder, progress)
-        return
-    with tempfile.TemporaryDirectory(prefix="shoal-") as temporary:
-        folder = Path(temporary)
         yield Running(data, engine, address, workers, folder, progress)
 
 
