@@ -52,6 +52,8 @@ CHECKED = {"rows": [30_000, 100_000], "classes": [10], "features": [30]}
 # A ratio this much above the recorded one is a regression; neighbours on the machine
 # move it by less.
 TOLERANCE = 1.5
+# Tasks longer than this need no second turn.
+LONG = 5.0
 # Tasks shorter than this say more about the clock than about the code.
 SHORTEST = 0.005
 
@@ -96,18 +98,56 @@ def measure(record: dict, args: argparse.Namespace) -> None:
         "command": "OMP_NUM_THREADS=1 python benchmarks/growth.py",
         "environment": environment(),
     }
-    done = {(point["factor"], point["value"]) for point in record["points"]}
     for factor in args.only:
         for size in sizes_of(factor):
             value = size[factor]
-            if (factor, value) in done or (args.values and value not in args.values):
+            if args.values and value not in args.values:
                 continue
-            skip = too_long(record, factor, value, args.limit)
-            point = in_own_process(size, skip)
-            record["points"].append({"factor": factor, "value": value, **point})
+            point = known_point(record, factor, size)
+            skip = too_long(record, factor, value, args.limit) | measured(point)
+            if point["tasks"] and not still_wanted(point, skip):
+                continue
+            merge(point, in_own_process(size, skip))
+            record["points"] = [p for p in record["points"] if p is not point] + [point]
             record["slopes"] = slopes(record["points"])
             write_json(args.record, record)
             print(factor, value, summary(point), flush=True)
+
+
+def known_point(record: dict, factor: str, size: dict[str, int]) -> dict:
+    """Find the point in the record, or begin one without tasks."""
+    for point in record["points"]:
+        if (point["factor"], point["value"]) == (factor, size[factor]):
+            return point
+    return {"factor": factor, "value": size[factor], "size": size, "tasks": {}}
+
+
+def measured(point: dict) -> dict[str, str]:
+    """Sides that need not be measured again."""
+    return {
+        f"{name}/{side}": "measured"
+        for name, sides in point["tasks"].items()
+        for side, result in sides.items()
+        if "seconds" in result
+    }
+
+
+def still_wanted(point: dict, skip: dict[str, str]) -> bool:
+    """Whether a side was left out that would not be today."""
+    return any(
+        f"{name}/{side}" not in skip
+        for name, sides in point["tasks"].items()
+        for side in sides
+    )
+
+
+def merge(point: dict, found: dict) -> None:
+    """Put what was found into a point; what it has stays."""
+    for name, sides in found["tasks"].items():
+        mine = point["tasks"].setdefault(name, {})
+        for side, result in sides.items():
+            if "seconds" not in mine.get(side, {}):
+                mine[side] = result
 
 
 def sizes_of(factor: str, values: list[int] | None = None) -> list[dict[str, int]]:
@@ -129,19 +169,30 @@ def in_own_process(size: dict[str, int], skip: dict[str, str]) -> dict:
 def too_long(record: dict, factor: str, value: int, limit: float) -> dict[str, str]:
     """Sides that the points before say would take too long, with the reason."""
     before = [p for p in record["points"] if p["factor"] == factor]
-    before = [p for p in before if p["value"] < value]
+    before = sorted((p for p in before if p["value"] < value), key=lambda p: p["value"])
     reasons: dict[str, str] = {}
-    for point in sorted(before, key=lambda p: p["value"]):
-        for name, sides in point["tasks"].items():
-            for side, result in sides.items():
-                if "seconds" in result:
-                    growth = (value / point["value"]) ** DERIVED[name][factor]
-                    expected = result["seconds"] * growth
-                    key = f"{name}/{side}"
-                    reasons.pop(key, None)
-                    if expected > limit:
-                        reasons[key] = f"left out: about {expected:.0f} s"
+    for name in before[0]["tasks"] if before else []:
+        for side in ("ours", "by_hand"):
+            known = [
+                (p["value"], p["tasks"][name][side]["seconds"])
+                for p in before
+                if "seconds" in p["tasks"][name][side]
+            ]
+            expected = expect(known, value, DERIVED[name][factor])
+            if expected > limit:
+                reasons[f"{name}/{side}"] = f"left out: about {expected:.0f} s"
     return reasons
+
+
+def expect(known: list[tuple[int, float]], value: int, derived: float) -> float:
+    """Seconds at a value, by the last two points; by one, three quarters as steep."""
+    if not known:
+        return 0.0
+    exponent = 0.75 * derived
+    if len(known) > 1:
+        exponent = slope(*zip(*known[-2:], strict=True))
+    last, seconds = known[-1]
+    return float(seconds * (value / last) ** exponent)
 
 
 def run_point(size: dict[str, int], skip: dict[str, str]) -> dict:
@@ -172,7 +223,7 @@ def clock(run: Callable[[], Any], enough: float = 0.3, turns: int = 5) -> dict:
         if before is not None:
             peak = status("VmHWM") - before
         spent += took[1]
-        if spent > enough:
+        if spent > (enough if turn else LONG):  # the first turn also warms up
             break
     return {"seconds": seconds, "wall": wall, "peak_mib": peak}
 

@@ -84,11 +84,24 @@ def test_a_regression_is_a_ratio_that_grew(growth, before, after, worse):
 def test_what_would_take_too_long_is_left_out_with_its_reason(growth):
     record = {"points": [made(10, 1.0, by_hand=0.1), made(100, 9.0, by_hand=1.0)]}
     reasons = growth.too_long(record, "rows", 1_000, limit=40)
-    assert reasons == {"adjust/ours": "left out: about 90 s"}
+    assert reasons == {"adjust/ours": "left out: about 81 s"}
     assert growth.too_long(record, "rows", 100, limit=40) == {}
     assert growth.too_long(record, "domains", 1_000, limit=40) == {}
     columns = {"points": [made(10, 30.0, by_hand=30.0, factor="features")]}
     assert growth.too_long(columns, "features", 1_000, limit=40) == {}  # no such growth
+
+
+def test_a_higher_limit_measures_what_was_left_out_and_nothing_else(growth):
+    point = made(1_000, 2.0)
+    point["tasks"]["adjust"]["ours"] = {"reason": "left out: about 90 s"}
+    assert growth.measured(point) == {"adjust/by_hand": "measured"}
+    low = growth.measured(point) | {"adjust/ours": "left out: about 90 s"}
+    assert not growth.still_wanted(point, low)
+    assert growth.still_wanted(point, growth.measured(point))
+    found = made(1_000, 7.0)
+    found["tasks"]["adjust"]["by_hand"] = {"reason": "measured"}
+    growth.merge(point, found)
+    assert growth.ratios(point) == {"adjust": 7.0}
 
 
 def test_every_scan_grows_and_keeps_classes_below_domains(growth):
