@@ -112,7 +112,12 @@ class Source(Rows):
         reading("--impute", metavar="HOW", help="Missing cells: median, mean or drop."),
     ] = None
     sample: Annotated[
-        int | None, reading("--sample", min=2, help="So many rows, drawn at random.")
+        int | None,
+        reading(
+            "--sample",
+            min=2,
+            help="So many rows, drawn at random; of data in parts, those to learn from.",
+        ),
     ] = None
     domain_bins: Annotated[
         int | None, reading("--domain-bins", min=2, help="Cut a number into domains.")
