@@ -116,7 +116,7 @@ class Source(Rows):
         reading(
             "--sample",
             min=2,
-            help="So many rows, drawn at random; of data in parts, those to learn from.",
+            help="So many rows, drawn at random; of data in parts, to learn from.",
         ),
     ] = None
     domain_bins: Annotated[

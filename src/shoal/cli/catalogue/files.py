@@ -113,9 +113,10 @@ FILES = {
         "too big for this machine",
         "The rows as numbers would not fit in the memory that is free. Parquet files "
         "need not: --engine local reads them in parts, and so does --engine auto, the "
-        "default. Of other formats fit a sample (--sample 200000) and let `shoal predict`, which reads in batches, class all "
-        "rows. A network needs memory for a batch of images at a time: fewer of them "
-        "(--batch) or smaller ones (--size) fit.",
+        "default. Of other formats fit a sample (--sample 200000) and let `shoal "
+        "predict`, which reads in batches, class all rows. A network needs memory for "
+        "a batch of images at a time: fewer of them (--batch) or smaller ones (--size) "
+        "fit.",
         exit_code=3,
     ),
     "E142": Explanation(
