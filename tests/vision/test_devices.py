@@ -17,6 +17,20 @@ def test_cuda_absent():
         pick_device("cuda")
 
 
+def test_every_process_has_a_gpu_of_its_own(monkeypatch):
+    """Which process takes which device, without the devices."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("cuda") == torch.device("cuda")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert pick_device(None) == torch.device("cuda", 1)
+    assert pick_device("cuda:0") == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(ValueError, match="device='cuda:2' is not here"):
+        pick_device("cuda")
+
+
 def test_a_device_that_is_none():
     with pytest.raises(ValueError, match="device='gpu' is not a device"):
         pick_device("gpu")

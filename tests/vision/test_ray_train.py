@@ -40,6 +40,7 @@ def address():
     """Address of a Ray cluster of four workers on this machine."""
     cloudpickle.register_pickle_by_value(workers)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as fast as the tests beside it
     context = ray.init(
         address="local",
         num_cpus=4,

@@ -5,6 +5,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from shoal.vision.parallel import own_gpu
+
 __all__ = ["autocast_to", "pick_device", "place_module"]
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -16,7 +18,8 @@ def pick_device(device: str | torch.device | None = None) -> torch.device:
     Parameters
     ----------
     device : str, torch.device or None, default=None
-        None or ``"auto"``: CUDA when present, else the CPU.
+        None or ``"auto"``: CUDA when present, else the CPU. Among several processes
+        every one has a GPU of its own.
 
     Returns
     -------
@@ -37,6 +40,9 @@ def pick_device(device: str | torch.device | None = None) -> torch.device:
         ) from error
     if chosen.type == "cuda":
         _check_cuda(chosen)
+        if chosen.index is None and (number := own_gpu()) is not None:
+            chosen = torch.device("cuda", number)
+            _check_cuda(chosen)
     return chosen
 
 

@@ -133,7 +133,8 @@ def fit(
     -------
     History
     """
-    place = join_processes(pick_device(device))
+    place = pick_device(device)
+    join_processes(place)
     plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed)
     plan.check(world_size())
     store = None if checkpoint is None else open_store(checkpoint)

@@ -120,7 +120,8 @@ def moco(
     -------
     Pretrained
     """
-    place = join_processes(pick_device(device))
+    place = pick_device(device)
+    join_processes(place)
     task = moco_pretext(
         images,
         net=net,

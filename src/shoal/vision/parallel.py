@@ -11,6 +11,7 @@ __all__ = [
     "gather_rows",
     "join_processes",
     "mean_over_processes",
+    "own_gpu",
     "own_rows",
     "rank",
     "world_size",
@@ -27,31 +28,27 @@ def rank() -> int:
     return dist.get_rank() if _is_parallel() else 0
 
 
-def join_processes(device: torch.device) -> torch.device:
+def join_processes(device: torch.device) -> None:
     """Join the processes that ``torchrun`` started; alone, nothing happens.
 
     They are joined once and stay so until the process ends. A group that the caller has
-    made is used as it is, with the caller's device.
-
-    Returns
-    -------
-    torch.device
-        Of this process: ``cuda:<local rank>`` under torchrun.
+    made is used as it is.
     """
-    alone = int(os.environ.get("WORLD_SIZE", 1)) == 1
-    joined = _is_parallel()
-    if device.type == "cuda" and device.index is None:
-        if joined:
-            device = torch.device("cuda", torch.cuda.current_device())
-        elif not alone:
-            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-            torch.cuda.set_device(device)
-    if not joined and not alone:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        # Not left before the end: to join again, or to leave while something that used
-        # the group is still being freed, can block for ever.
-        atexit.register(dist.destroy_process_group)
-    return device
+    if _is_parallel() or not _under_torchrun():
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # Not left before the end: to join again, or to leave while something that used the
+    # group is still being freed, can block for ever.
+    atexit.register(dist.destroy_process_group)
+
+
+def own_gpu() -> int | None:
+    """Number of the GPU of this process among several; None when it is alone."""
+    if _is_parallel():
+        return torch.cuda.current_device()
+    return int(os.environ.get("LOCAL_RANK", 0)) if _under_torchrun() else None
 
 
 def gather_rows(x: Tensor) -> Tensor:
@@ -117,6 +114,10 @@ def _all_mean(x: Tensor) -> Tensor:
     total = x.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total)
     return total / world_size()
+
+
+def _under_torchrun() -> bool:
+    return int(os.environ.get("WORLD_SIZE", 1)) > 1
 
 
 def _is_parallel() -> bool:

@@ -83,7 +83,8 @@ def simclr(
     >>> len(result.history)
     1
     """
-    place = join_processes(pick_device(device))
+    place = pick_device(device)
+    join_processes(place)
     task = simclr_pretext(
         images,
         net=net,
