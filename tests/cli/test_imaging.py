@@ -1,6 +1,7 @@
 """`shoal fit` on a folder of images, and what its model can be asked."""
 
 import json
+import shutil
 from contextlib import chdir
 from pathlib import Path
 
@@ -156,6 +157,21 @@ def test_fine_tuning_saves_the_network_that_it_judged(here, cli, tmp_path, monke
     table = pd.read_parquet(out / "assignments.parquet")
     proba = model.predict_proba(pixels, sites)
     assert_allclose(table.filter(like="p_c"), proba, atol=1e-4)
+
+
+def test_images_that_cannot_be_read_are_listed(here: Path, cli, tmp_path: Path):
+    photos = tmp_path / "photos"
+    shutil.copytree(here / "photos", photos)
+    whole = next((photos / "east").rglob("*.png")).read_bytes()
+    (photos / "east" / "across" / "torn.png").write_bytes(whole[: len(whole) // 2])
+    out = tmp_path / "out"
+    ended = cli("fit", photos, *FIT[2:-2], "--no-report", "--out", out)
+    assert ended.code == 0, ended.stderr
+    assert "warning[W128]" in ended.stderr
+    assert (out / "skipped.txt").read_text() == "east/across/torn.png\n"
+    rows = pd.read_parquet(out / "assignments.parquet")
+    assert len(rows) == 120
+    assert not (here / "run" / "skipped.txt").exists()
 
 
 def test_encoders_that_cannot_be_used(here: Path, cli, tmp_path: Path):

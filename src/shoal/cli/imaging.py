@@ -174,7 +174,12 @@ def _encode(
     warn_unreadable(output, bunch.skipped, len(listed.names))
     kept = np.isin(table.ids.astype(str), bunch.files)
     labels = None if table.labels is None else table.labels[kept]
+    skipped = [*table.source["skipped"], *bunch.skipped]
     table = replace(
-        table, domains=table.domains[kept], ids=table.ids[kept], labels=labels
+        table,
+        domains=table.domains[kept],
+        ids=table.ids[kept],
+        labels=labels,
+        source=table.source | {"skipped": skipped},
     )
     return bunch.X, table

@@ -41,10 +41,14 @@ DIAGNOSTICS = "diagnostics.json"
 DRAWS = "draws.npz"
 SUMMARY = "summary.json"
 REPORT = "report.html"
+SKIPPED = "skipped.txt"
 ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 
 #: Every name that a run may write.
-FILES = (MODEL, PREVALENCE, *ASSIGNMENTS, DIAGNOSTICS, DRAWS, SUMMARY, REPORT, RUN)
+FILES = (
+    *(MODEL, PREVALENCE, *ASSIGNMENTS, DIAGNOSTICS, DRAWS, SUMMARY, REPORT),
+    *(SKIPPED, RUN),
+)
 
 
 # ---- writing ---------------------------------------------------------------------
@@ -72,6 +76,9 @@ def write_results(
         classes=np.asarray([group["id"] for group in summary["classes"]]),
     )
     write_json(place / SUMMARY, summary)
+    skipped = table.source.get("skipped")
+    if skipped and not redact:  # files that could not be read
+        (place / SKIPPED).write_text("\n".join(skipped) + "\n", encoding="utf-8")
 
 
 def _training(summary: Record) -> dict[str, Any]:
