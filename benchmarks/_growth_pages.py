@@ -171,6 +171,7 @@ def plot(record: dict[str, Any], path: Path) -> None:
                             color=f"C{index}", label=name)  # fmt: skip
         axis.set(xlabel=factor, ylabel="processor seconds", title=FACTORS[factor])
         axis.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize="small")
+    if axes[0, 0].lines:
+        axes[0, 0].legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
