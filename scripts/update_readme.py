@@ -234,9 +234,10 @@ def coverage() -> str:
         ["all prevalences", f"{summary['coverage_of_cells']:.3f}"],
         ["mean over problems", f"{summary['mean_coverage']:.3f}"],
     ]
-    for words, key in (("rows per domain", "by_rows_per_domain"), ("α", "by_alpha")):
-        parts = summary[key].items()
-        rows += [[f"{words}: {name}", f"{value:.3f}"] for name, value in parts]
+    for name, value in summary["by_rows_per_domain"].items():
+        rows.append([f"{name} rows per domain", f"{value:.3f}"])
+    for name, value in summary["by_alpha"].items():
+        rows.append([f"α = {name.split()[0]}", f"{value:.3f}"])
     return table([f"{summary['problems']} problems", "covered"], rows)
 
 

@@ -117,3 +117,20 @@ def test_every_cifar_cell_is_above_the_best_published(cifar):
             if (result.dataset, result.n_domains, result.alpha) == cell
         ]
         assert np.mean([run["accuracy"] for run in runs]) > max(published), cell
+
+
+# ---- intervals and new domains ----------------------------------------------------
+
+
+def test_intervals_cover_what_they_say():
+    """90% intervals, over cells and over problems, on 200 problems or more."""
+    found = json.loads((RESULTS / "coverage.json").read_text())["summary"]
+    assert found["problems"] >= 200
+    assert 0.85 <= found["coverage_of_cells"] <= 0.95
+    assert 0.85 <= found["mean_coverage"] <= 0.95
+
+
+def test_new_domains_are_read_as_rows_allow():
+    found = json.loads((RESULTS / "new_domain.json").read_text())["summary"]
+    assert -0.55 <= found["slope_10_to_1000"] <= -0.4
+    assert found["worst_error_at_1000"] <= 0.02
