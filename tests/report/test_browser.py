@@ -1,5 +1,6 @@
 """The page in a real browser: no network, no errors, and everything it promises."""
 
+import copy
 import csv
 import io
 import json
@@ -94,6 +95,37 @@ def test_wide_tables_scroll_in_their_own_box(open_page, request, tmp_path):
     page = open_page(path.as_uri(), viewport=PHONE).page
     wide, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide <= inner
+
+
+def test_long_names_neither_stick_out_nor_break_short_ones(
+    open_page, summary, tmp_path
+):
+    long = "a_measurement_that_somebody_gave_a_very_long_name"
+    changed = copy.deepcopy(summary)
+    for domain in changed["domains"]:
+        domain["name"] = f"{domain['name']} at the far end of the northern river"
+    for card in changed["cards"]:
+        card["features"][0]["feature"] = long
+    changed["shown_columns"][0] = long
+    for group in changed["classes"]:
+        group["suggestion"] = f"high {long}"
+    path = tmp_path / "report.html"
+    write(changed, path)
+    for viewport in (DESKTOP, PHONE):
+        page = open_page(path.as_uri(), viewport=viewport).page
+        wide, inner = page.evaluate(
+            "[document.documentElement.scrollWidth, innerWidth]"
+        )
+        assert wide <= inner
+        heights = page.evaluate(
+            "[...document.querySelectorAll('.features tbody th')]"
+            ".map(cell => cell.getBoundingClientRect().height)"
+        )
+        assert max(heights) > 1.5 * min(heights)  # the long one has several lines
+        assert heights.count(min(heights)) == len(heights) - len(changed["cards"])
+    # what tells domains apart stays in their labels
+    labels = page.locator("#where svg text.domain").all_text_contents()
+    assert set(labels) == {"Biscoe…", "Dream…", "Torgersen…"}
 
 
 def test_text_of_pictures_does_not_overlap(page):
