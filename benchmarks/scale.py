@@ -206,6 +206,7 @@ def main() -> None:
         "data": {"features": N_FEATURES, "domains": N_DOMAINS, "classes": N_CLASSES,
                  "values": "float32", "generate_seconds": None},
         "workers": 2,
+        "seconds": "wall; on a machine shared with other work, upper bounds",
         "estimators": "DomainMixture(10, search=False), sample of 200,000; DDFA(10, "
         "discriminator='logistic'), sample of 50,000",
         "sizes": {},
