@@ -176,6 +176,15 @@ def test_workers_that_always_die_are_an_error(address, tmp_path):
     assert error.value.code == "E166"
 
 
+@pytest.mark.usefixtures("address")
+@pytest.mark.parametrize(
+    ("options", "kind"), [({"workers": 5}, "CPU"), ({"gpu": True}, "GPU")]
+)
+def test_room_that_is_not_there(tmp_path, options, kind):
+    with pytest.raises(CodedError, match=f"need a {kind} each; this Ray cluster has"):
+        train_on_ray(lambda checkpoint: None, tmp_path / "run", **options)
+
+
 def test_a_number_of_workers_from_one(tmp_path):
     with pytest.raises(ValueError, match="workers must be a whole number from 1"):
         train_on_ray(lambda checkpoint: None, tmp_path, workers=0)

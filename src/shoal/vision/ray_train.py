@@ -91,10 +91,11 @@ def train_on_ray(
     place = _absolute(storage)
     if not resume:
         _delete(place)
-    with connected(address) as ray, _watched(ray, on_checkpoint) as queue:
-        use_gpu = _has_gpus(ray, workers) if gpu is None else gpu
-        trainer = _trainer(train, place, workers, use_gpu, retries, queue)
-        return _fit(trainer, retries)
+    with connected(address) as ray:
+        use_gpu = _check_room(ray, workers, gpu)
+        with _watched(on_checkpoint) as queue:
+            trainer = _trainer(train, place, workers, use_gpu, retries, queue)
+            return _fit(trainer, retries)
 
 
 class _RayCheckpoints:
@@ -204,7 +205,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _watched(ray: Any, on_checkpoint: Callable[[Record], Any] | None) -> Iterator[Any]:
+def _watched(on_checkpoint: Callable[[Record], Any] | None) -> Iterator[Any]:
     """Queue through which workers tell of their epochs, read by a thread here."""
     if on_checkpoint is None:
         yield None
@@ -227,8 +228,19 @@ def _watched(ray: Any, on_checkpoint: Callable[[Record], Any] | None) -> Iterato
         queue.shutdown()
 
 
-def _has_gpus(ray: Any, workers: int) -> bool:
-    return bool(ray.cluster_resources().get("GPU", 0) >= workers)
+def _check_room(ray: Any, workers: int, gpu: bool | None) -> bool:
+    """Whether workers get GPUs; E002 where Ray would wait for room that never comes."""
+    resources = ray.cluster_resources()
+    use_gpu = resources.get("GPU", 0) >= workers if gpu is None else gpu
+    for name in ("CPU", "GPU")[: 1 + use_gpu]:
+        if resources.get(name, 0) < workers:
+            raise CodedError(
+                "E002",
+                f"workers={workers} need a {name} each; this Ray cluster has "
+                f"{resources.get(name, 0):g}",
+                "ask for fewer workers, or start more nodes first",
+            )
+    return bool(use_gpu)
 
 
 def _absolute(storage: str | os.PathLike[str]) -> str:
