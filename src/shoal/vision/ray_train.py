@@ -76,7 +76,7 @@ def train_on_ray(
     -----
     On the CPU, workers that died leave no trace: two workers end with the weights of an
     undisturbed run bit for bit, more of them up to the order in which gradients are
-    added (relative differences of about 1e-6). What ``train`` raises is raised here.
+    added. What ``train`` raises is raised here.
 
     Examples
     --------
