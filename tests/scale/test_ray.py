@@ -193,7 +193,7 @@ def test_a_killed_driver_is_followed_by_another(world, tmp_path, cluster):
             """
         )
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, timeout=400)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     before = {path: path.stat().st_mtime_ns for path in kept.rglob("*.npz")}
     model = scale.fit(MIXTURE, world.folder, engine="ray", checkpoint=kept, **OPTIONS)

@@ -29,7 +29,7 @@ def killed_driver(body, tmp_path):
     """Run a program that ends itself with kill -9 in the middle."""
     script = tmp_path / "driver.py"
     script.write_text(textwrap.dedent(body))
-    done = subprocess.run([sys.executable, script], capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, timeout=400)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
