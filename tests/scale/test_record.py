@@ -21,6 +21,8 @@ def test_twenty_million_rows_in_four_gibibytes(record):
     assert largest["scale"]["rows"] == 20_000_000 == largest["predicted_rows"]
     assert sum(largest["scale"]["rows_per_domain"]) == 20_000_000
     assert largest["peak_gib"] < 4
+    assert record["DDFA"]["scale"]["rows"] == record["DDFA"]["rows"] == 20_000_000
+    assert record["DDFA"]["peak_gib"] < 4
 
 
 def test_memory_does_not_grow_with_rows(record):
