@@ -578,8 +578,21 @@ def test_row_numbers_with_gaps_are_ids():
     table = read(survey(ring=numbers), domain="site")
     assert table.feature_names == ["size"]
     assert table.messages[0].code == "W117"
+    assert table.messages[0].hint == (
+        "--id ring makes this quiet, or --features to insist"
+    )
+    asked = read(survey(ring=numbers), domain="site", features=["ring"])
+    assert asked.feature_names == ["ring"]
     shuffled = np.random.default_rng(0).permutation(numbers)
     assert "ring" in read(survey(ring=shuffled), domain="site").feature_names
+
+
+def test_a_measurement_that_the_table_is_sorted_by_is_a_feature():
+    rng = np.random.default_rng(0)
+    income = np.sort(rng.choice(np.arange(9_000, 90_000), 90, replace=False))
+    table = read(survey(income=income), domain="site")
+    assert table.feature_names == ["size", "income"]
+    assert not table.messages
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y"])

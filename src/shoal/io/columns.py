@@ -43,6 +43,8 @@ MAX_LEVELS_ASKED = 1_000
 MOST_GRADES = 20
 # Running text has this many words a cell.
 WORDS_OF_TEXT = 3.0
+# Numbers of rows of which some were left out are so far apart, on average.
+MAX_GAP = 3
 # An answer has at most so many values.
 MAX_LABELS = 100
 
@@ -214,7 +216,7 @@ def _decide_numbers(
     elif not asked and dates:
         _set_aside_dates(plan, name)
     elif not asked and _numbers_rows(name, present):
-        _set_aside_id(plan, name)
+        _set_aside_id(plan, name, ", or --features to insist")
     else:
         plan.use(Feature(name, "date" if dates else "number"), "number")
         _warn_stand_in(plan, name, present)
@@ -285,19 +287,21 @@ def _numbers_rows(name: str, present: Array) -> bool:
     if len(present) < 10 or not whole(present):
         return False
     steps = np.diff(present)
-    # rows that were left out leave gaps in their numbers
-    runs_on = bool((steps == 1).all() or (len(steps) >= 30 and (steps > 0).all()))
+    # Rows that were left out leave gaps in their numbers; wider ones are those of a
+    # measurement that the table is sorted by.
+    few_left_out = len(steps) >= 30 and steps.sum() <= MAX_GAP * len(steps)
+    runs_on = bool((steps == 1).all() or (few_left_out and (steps > 0).all()))
     called = bool(ID_NAME.search(name.casefold()) or NO_NAME.fullmatch(name))
     return runs_on or (called and len(np.unique(present)) == len(present))
 
 
-def _set_aside_id(plan: Plan, name: str) -> None:
+def _set_aside_id(plan: Plan, name: str, or_else: str = "") -> None:
     plan.set_aside(name, "different in every row", "ids")
     if not NO_NAME.fullmatch(name):  # row numbers without a name surprise nobody
         plan.warn(
             "W117",
             f'"{name}" is different in every row; not used',
-            f"--id {shlex.quote(name)} makes this quiet",
+            f"--id {shlex.quote(name)} makes this quiet{or_else}",
         )
 
 
