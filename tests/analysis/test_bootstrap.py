@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.draws import Resample
+from shoal.analysis.draws import Resample, draw_rows
 from shoal.analysis.mixture_refit import MixtureRefit
 from shoal.analysis.resample import make_resampler, proportions_refit
 from shoal.base import LatentShiftEstimator
@@ -50,6 +50,26 @@ def test_shapes_and_order(clouds, intervals):
     assert (intervals.low <= model.prevalence_).all()
     assert (model.prevalence_ <= intervals.high).all()
     assert_array_equal(intervals.n_rows, np.array([1, 2, 3, 4, 5]) * 100)
+
+
+@pytest.mark.parametrize("weights", ["none", "whole", "shares"])
+def test_rows_are_drawn_domain_by_domain(weights):
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.repeat(np.arange(7), [1, 2, 3, 50, 8, 20, 5]))
+    weight = {
+        "none": None,
+        "whole": rng.integers(1, 4, size=len(codes)).astype(float),
+        "shares": rng.uniform(0.1, 2, size=len(codes)),
+    }[weights]
+    units = np.ones(len(codes), dtype=int)
+    units = weight.astype(int) if weights == "whole" else units
+    expected, generator = np.zeros(len(codes)), np.random.default_rng(1)
+    for code in range(7):
+        urn = np.repeat(np.flatnonzero(codes == code), units[codes == code])
+        np.add.at(expected, urn[generator.integers(len(urn), size=len(urn))], 1)
+    if weights == "shares":
+        expected *= weight
+    assert_array_equal(draw_rows(codes, np.random.default_rng(1), weight), expected)
 
 
 def test_draws_spread_around_the_estimate(intervals):

@@ -50,8 +50,8 @@ def draw_rows(
     copies = copies_of(weight)
     units = (weight > 0).astype(np.intp) if copies is None else copies
     count = np.empty(len(codes), dtype=np.int64)
-    for code in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == code)
+    by_domain = np.argsort(codes, kind="stable")
+    for rows in np.split(by_domain, np.cumsum(np.bincount(codes))[:-1]):
         last = np.cumsum(units[rows])
         drawn = generator.integers(last[-1], size=last[-1])
         drawn = np.searchsorted(last, drawn, side="right")
