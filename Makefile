@@ -33,7 +33,7 @@ slow: $(VENV)/.test
 
 # Time and memory against rows, domains, classes and features: what the records lack.
 bench: $(VENV)/.test
-	for script in growth bars kmeans; do $(ONE_THREAD) $(BIN)/python benchmarks/$$script.py; done
+	for script in growth bars kmeans; do $(ONE_THREAD) $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 # A few points anew: the ratios to the library calls against those of the record.
 bench-check: $(VENV)/.test

@@ -62,8 +62,11 @@ def normalize_rows(matrix: ArrayLike, *, empty: ArrayLike | None = None) -> Arra
 
 
 def _row_sums(matrix: Array) -> Array:
-    """Sums of rows as a column: for the few columns we have, einsum is the fastest."""
-    return np.asarray(np.einsum("ij->i", matrix))[:, None]
+    """Sums of rows as a column: for the few columns we have, einsum is the fastest.
+
+    It adds in another order where columns lie together, and bits must not depend on it.
+    """
+    return np.asarray(np.einsum("ij->i", np.ascontiguousarray(matrix)))[:, None]
 
 
 def check_stochastic(matrix: ArrayLike, name: str, *, atol: float = 1e-5) -> Array:

@@ -62,7 +62,7 @@ def test_plain_lines(capsys):
 def test_verbose_lines_tell_the_memory(capsys):
     with Output("toy", verbose=True).stages(PLAN) as stages:
         stages.begin("read")
-    assert re.fullmatch(r"\[1/2\] reading \[\d+ MB\]\n", capsys.readouterr().err)
+    assert re.fullmatch(r"\[1/2\] reading \[[\d,]+ MB\]\n", capsys.readouterr().err)
 
 
 def test_a_bar_on_a_terminal(monkeypatch):

@@ -135,7 +135,7 @@ def read(
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"site": ["a", "b"] * 40, "size": range(3, 163, 2)})
+    >>> frame = pd.DataFrame({"site": ["a", "b"] * 40, "size": [3.5, 1.2] * 40})
     >>> table = read(frame, domain="site")
     >>> table.X.shape, table.feature_names, table.domains[:2].tolist()
     ((80, 1), ['size'], ['a', 'b'])

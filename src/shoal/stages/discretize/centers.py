@@ -273,8 +273,9 @@ class KMeansDiscretizer(DiscretizerBase):
     max_samples : int, default=100_000
         With more rows, find the centers on a random sample of so many, with a
         SubsampleWarning; all rows are still assigned and counted. Measured on
-        1,000,000 rows this costs no accuracy and is 6 to 9 times faster, while
-        mini-batches lost up to 9 points (docs, "Beyond memory"). None uses all rows.
+        1,000,000 rows this costs no accuracy and is 7 to 10 times faster, while
+        mini-batches lost up to 9 points (docs, "What grows with what"). None uses all
+        rows.
     max_points_per_centroid : int, default=None
         For ``engine="faiss"``: 256 repeats faiss's own default, and with it the
         published clusters, by sampling so many rows per cluster, with a
