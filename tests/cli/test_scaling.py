@@ -171,6 +171,35 @@ def test_a_file_too_large_for_memory_is_read_in_parts(cli, rows, monkeypatch):
     assert "--engine local" in ended.stderr
 
 
+def test_rows_without_a_domain_are_left_out_to_the_end(cli, rows, tmp_path):
+    frame = pd.read_parquet(rows / "whole.parquet")
+    frame["site"] = frame["site"].where(frame.index > 99)
+    frame.to_parquet(tmp_path / "gaps.parquet")
+    found = cli(
+        "fit", "gaps.parquet", *FIT, "--engine", "local", "--sample", "600",
+        "--drop-missing-domain", "--no-report", "--out", "run",
+    )  # fmt: skip
+    assert found.code == 0, found.stderr
+    assert "W144" in found.stderr
+    written = pd.read_parquet(tmp_path / "run" / "assignments.parquet")
+    assert written["row_id"].tolist() == list(range(101, 2_401))
+
+
+def test_diagnose_reads_a_sample_of_a_file_too_large(cli, rows, monkeypatch):
+    from shoal.io import capacity
+
+    monkeypatch.setattr(capacity, "available_memory", lambda: 50_000.0)
+    asked = ["--domain", "site", "--drop", "kind", "--k", "2", "--permutations", "2"]
+    ended = cli("diagnose", rows / "whole.parquet", *asked, "--sample", "600", "--json")
+    assert read_json(ended)["data"]["numbers"]["n_rows"] == 600
+
+
+def test_predict_keeps_parts_beside_its_output(cli, rows):
+    ended = cli("predict", "run", rows / "parts", "--checkpoint", "kept")
+    assert ended.code == 2
+    assert "error[E002] --checkpoint is not for predict" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [

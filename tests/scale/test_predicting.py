@@ -1,5 +1,7 @@
 """Predictions in parts are those of the model, each row once."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from tests.scale.conftest import PART_ROWS
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io import assign, batches
+from shoal.scale import predicting
 
 
 def predict(model, data, out, **options):
@@ -80,6 +83,54 @@ def test_nothing_is_overwritten_unasked(world, model, tmp_path):
     assert len(pd.read_parquet(found.path)) == 12_000
 
 
+def refused(model, data, out):
+    with pytest.raises(CodedError) as error:
+        predict(model, data, out, force=True)
+    assert error.value.code == "E136"
+    return error.value.text
+
+
+def test_force_never_costs_the_data_or_other_files(world, model, tmp_path):
+    data = tmp_path / "data"
+    (data / "inner").mkdir(parents=True)
+    world.frame.to_parquet(data / "inner" / "part-0.parquet")
+    for out in (data, tmp_path, data / "inner", data / "inner" / "part-0.parquet"):
+        assert "the data" in refused(model, data, out)
+    assert "among the data" in refused(model, data, data / "out")
+    assert "holds the data" in refused(model, data / "inner" / "part-0.parquet", data)
+    (tmp_path / "link").symlink_to(data)
+    assert "holds the data" in refused(model, data, tmp_path / "link")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "thesis.txt").write_text("years of work")
+    assert "thesis.txt" in refused(model, data, own)
+    assert (own / "thesis.txt").read_text() == "years of work"
+    pd.testing.assert_frame_equal(pd.read_parquet(data / "inner"), world.frame)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["data", "link", "own"]
+
+
+def test_what_was_there_stays_until_the_new_is_in_its_place(
+    world, model, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
+    predict(model, world.folder / "first.parquet", out)
+    rename = os.replace
+
+    def fail(source, target):
+        if str(source).endswith(".partial"):
+            raise OSError("no")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no"):
+        predict(model, world.folder, out, force=True)
+    assert len(pd.read_parquet(out)) == 7_000
+    monkeypatch.undo()
+    predict(model, world.folder, out, force=True)
+    assert len(pd.read_parquet(out)) == 12_000
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -109,6 +160,43 @@ def test_rows_without_domain_are_left_out_when_asked(world, model, tmp_path):
     )
     assert pd.read_parquet(found.path)["row_id"].tolist() == list(range(5, 12_001))
     assert [message.code for message in found.messages] == ["W144"]
+
+
+def test_a_part_without_any_domain_is_left_out(world, model, tmp_path):
+    gaps = world.frame.assign(site=world.frame["site"].where(world.frame.index > 2_999))
+    data = tmp_path / "rows.parquet"
+    gaps.to_parquet(data, row_group_size=PART_ROWS)
+    found = predict(model, data, tmp_path / "out", drop_missing_domain=True)
+    assert found.n_rows == int(found.counts["rows"].sum()) == 9_000
+    assert pd.read_parquet(found.path)["row_id"].tolist() == list(range(3_001, 12_001))
+    gaps.assign(site=gaps["site"].where(gaps.index < 0)).to_parquet(data)
+    with pytest.raises(CodedError, match="no row has a domain"):
+        predict(model, data, tmp_path / "none", drop_missing_domain=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_rows_without_domain_are_counted_as_such(world, model, tmp_path):
+    gaps = world.frame.assign(site=world.frame["site"].where(world.frame.index > 99))
+    gaps.to_parquet(tmp_path / "rows.parquet")
+    found = predict(model, tmp_path / "rows.parquet", tmp_path / "out", pooled=True)
+    nowhere = found.counts[found.counts["domain"].isna()]
+    assert int(nowhere["rows"].sum()) == 100
+    assert set(found.counts["domain"].dropna()) == set("abcde")
+
+
+def test_parts_classed_by_other_columns_are_not_taken_for_these(
+    world, model, tmp_path, monkeypatch
+):
+    """What is finished is known by the schema, and by the version of shoal."""
+    names = []
+    for version, missing in (("1", []), ("1", ["?"]), ("2", [])):
+        monkeypatch.setattr(predicting, "__version__", version)
+        monkeypatch.setattr(model, "schema_", {**model.schema_, "missing": missing})
+        monkeypatch.setattr(
+            predicting, "_take_place", lambda partial, out: names.append(partial.name)
+        )
+        predict(model, world.folder / "first.parquet", tmp_path / "out")
+    assert len(set(names)) == 3
 
 
 def test_a_model_without_columns_is_refused(world, tmp_path):

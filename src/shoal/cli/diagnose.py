@@ -56,7 +56,9 @@ def diagnose(
         if out is not None:
             refuse_existing(out, [DIAGNOSTICS], force=force)
         with output.stages(_plan(name_of(data), model, settings)) as stages:
-            ask = _ask_in_parts if place.in_parts(data) else _ask
+            # a model is asked of all rows; for a fit, a sample is all that must fit
+            whole = model is not None or source.sample is None
+            ask = _ask_in_parts if place.in_parts(data, whole=whole) else _ask
             asked = (output, stages, data, source, place, model, settings)
             found = ask(*asked, permutations)
         output.data = found.to_dict()
@@ -120,13 +122,19 @@ def _ask_in_parts(
     n_permutations: int,
 ) -> Any:
     """The same of a sample of data that are read in parts."""
+    from threadpoolctl import threadpool_limits
+
     seed = settings.work.seed
     stages.begin("read")
     if model is not None:
         loaded = load_model(model)
-        return diagnosed(stages, loaded, data, source, seed, place, n_permutations)
-    with opened(output, stages, data, source, settings.work, place) as parts:
-        assert parts is not None
+        with threadpool_limits(1):
+            return diagnosed(stages, loaded, data, source, seed, place, n_permutations)
+    with (
+        threadpool_limits(1),
+        opened(output, stages, data, source, settings.work, place) as parts,
+    ):
+        assert parts is not None  # asked above, in the same words
         learning = replace(settings, learn=parts.learn)
         judged, _ = fit_only(output, stages, parts.table, learning)
         stages.begin("diagnose")

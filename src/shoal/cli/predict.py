@@ -73,6 +73,12 @@ def predict(
     with running("predict", **speech.options) as output:
         path = out or Path(f"{name_of(data)}-{assignments_name()}")
         check_ending(path)
+        if place.checkpoint is not None:
+            raise CommandError(
+                "E002",
+                "--checkpoint is not for predict: finished parts are kept beside --out",
+                "leave it out; the same command goes on from them",
+            )
         in_parts = place.in_parts(data, whole=False)
         if not in_parts:  # what is written in parts is a folder
             refuse_existing(path, force=force)
@@ -162,13 +168,13 @@ class Tally:
         self, frames: Iterable[Any], stages: Stages, data: Sequence[str]
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
+        from shoal.scale.predicting import rows_by_class
+
         total = None
         for frame in frames:
             total = total or guess_rows(data)  # the first batch shows: it can be read
-            sizes = frame.groupby(["domain", "class"], dropna=False).size()
-            for (domain, name), size in sizes.items():
-                known = domain == domain and domain is not None  # NaN is not itself
-                self.counts[str(domain) if known else NO_DOMAIN, name] += int(size)
+            for (domain, name), size in rows_by_class(frame).items():
+                self.counts[NO_DOMAIN if domain is None else domain, name] += size
             self.n_rows += len(frame)
             self.unsure += int(frame["unsure"].sum())
             self.unlike += int((frame["fit_score"] < UNLIKE).sum())

@@ -167,7 +167,13 @@ class InParts:
         def assign(path: Path) -> None:
             if self.redact:  # rows are known by their numbers alone
                 model.schema_ = {**model.schema_, "id": None}
-            found = predict(model, self.data, path, **self.place.options)
+            found = predict(
+                model,
+                self.data,
+                path,
+                drop_missing_domain=self.drawn.rows.drop_missing_domain,
+                **self.place.options,
+            )
             model.scale_["stages"] += found.stages
 
         return assign

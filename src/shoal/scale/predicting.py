@@ -1,9 +1,13 @@
 """The class of every row of a data set of any size, written part by part."""
 
 import os
+import re
 import shutil
+import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from shoal.exceptions import CodedError
+from shoal import __version__
+from shoal.exceptions import CodedError, InputError
 from shoal.io.assignments import assign, write_assignments
 from shoal.io.domains import DomainRule
 from shoal.io.marking import UNLIKE, UNSURE, marked
@@ -23,9 +28,12 @@ from shoal.scale.rows import Batch, Rows, domains_of, known_rule, schema_of
 from shoal.scale.running import Progress, Work, begin, check_engine
 from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
 
-__all__ = ["Predicted", "predict"]
+__all__ = ["Predicted", "predict", "rows_by_class"]
 
 Array = np.ndarray[Any, Any]
+
+# Entries of a folder that predict has written, the last of a worker that was ended.
+OWN = re.compile(r"part-\d+\.parquet|_done|\.part-\d+\.parquet\.\w+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,8 @@ def predict(
         Rows less sure are marked in the column ``unsure``.
     drop_missing_domain : bool, default=False
     force : bool, default=False
-        Replace a folder that is there.
+        Replace a file, or a folder of earlier predictions. Never the data, a place
+        among them, or a folder that holds anything else (E136).
 
     Returns
     -------
@@ -100,10 +109,7 @@ def predict(
     """
     check_engine(engine, address, workers)
     out, parts = Path(out), list_parts(data, part_rows=part_rows)
-    if out.exists() and not force:
-        raise CodedError(
-            "E136", f'"{out}" exists already', "--force, or choose another path"
-        )
+    _refuse_place(out, data, parts, force=force)
     rows, rule = _rows(model, parts, pooled or prevalence is not None)
     rows = replace(rows, drop_missing_domain=drop_missing_domain)
     mix = None if prevalence is None else np.asarray(prevalence, dtype=float)
@@ -111,6 +117,7 @@ def predict(
         "model": digest_of_model(model), "names": list(model.class_names_),
         "pooled": pooled, "mix": joblib.hash(mix), "confidence": min_confidence,
         "drop": drop_missing_domain, "files": parts.files, "part_rows": part_rows,
+        "schema": rows.schema.to_dict(), "version": __version__,
     }  # fmt: skip
     partial = out.absolute().with_name(f".{out.name}.{digest_of(settings)}.partial")
     partial.mkdir(parents=True, exist_ok=True)
@@ -128,11 +135,10 @@ def predict(
     ) as running:
         results = list(running.run("predict", work, settings))
         found = _collect(results, out, running)
-    _refuse_absent(partial, parts)
+    _refuse_absent(partial, parts, results)
+    _refuse_place(out, data, parts, force=force)  # it may have changed since
     shutil.rmtree(done)
-    if out.exists():
-        shutil.rmtree(out) if out.is_dir() else out.unlink()
-    os.replace(partial, out)
+    _take_place(partial, out)
     return found
 
 
@@ -150,27 +156,35 @@ class PredictRows(Work):
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """Rows of each domain and class, and how many are doubtful."""
-        tally: list[pd.DataFrame] = []
+        tally: Counter[tuple[str | None, str]] = Counter()
         doubtful = np.zeros(3, dtype=np.int64)
 
         def counted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             for frame in frames:
-                sizes = frame.groupby(["domain", "class"], dropna=False).size()
-                tally.append(sizes.rename("rows").reset_index())
+                tally.update(rows_by_class(frame))
                 unlike = int((frame["fit_score"] < UNLIKE).sum())
                 doubtful[:] += len(frame), int(frame["unsure"].sum()), unlike
                 yield frame
 
         tables = (self._table(batch) for batch in self.rows.batches(part, messages))
-        found = assign(
-            self.model, tables, pooled=self.pooled, prevalence=self.prevalence
+        first = next(tables, None)
+        if first is not None:  # else no row of the part has a domain
+            found = assign(
+                self.model,
+                chain([first], tables),
+                pooled=self.pooled,
+                prevalence=self.prevalence,
+            )
+            frames = marked(found, self.min_confidence)
+            write_assignments(Path(self.folder, file_name(part)), counted(frames))
+        total = pd.DataFrame(
+            {
+                "domain": pd.Series([domain for domain, _ in tally], dtype=object),
+                "class": pd.Series([name for _, name in tally], dtype=object),
+                "rows": np.array(list(tally.values()), dtype=np.int64),
+            }
         )
-        frames = marked(found, self.min_confidence)
-        write_assignments(Path(self.folder, file_name(part)), counted(frames))
-        words = pd.concat(tally).astype({"domain": object})
-        words["domain"] = [None if one is None else str(one) for one in words["domain"]]
-        total = words.groupby(["domain", "class"], dropna=False, sort=False).sum()
-        return {"frame": pack_frame(total.reset_index()), "doubtful": doubtful}
+        return {"frame": pack_frame(total), "doubtful": doubtful}
 
     def _table(self, batch: Batch) -> Table:
         schema, frame = self.rows.schema, batch.frame
@@ -198,6 +212,20 @@ class PredictRows(Work):
         )
 
 
+def rows_by_class(frame: pd.DataFrame) -> Counter[tuple[str | None, str]]:
+    """Rows of each domain, as a word or None, and class of a table of predictions.
+
+    >>> frame = pd.DataFrame({"domain": [1, None, 1], "class": ["c0", "c0", "c0"]})
+    >>> rows_by_class(frame.astype({"domain": object}))
+    Counter({('1', 'c0'): 2, (None, 'c0'): 1})
+    """
+    found: Counter[tuple[str | None, str]] = Counter()
+    sizes = frame.groupby(["domain", "class"], dropna=False).size().reset_index()
+    for domain, name, size in sizes.itertuples(index=False):
+        found[None if pd.isna(domain) else str(domain), name] += int(size)
+    return found
+
+
 def file_name(part: Part) -> str:
     """Of the predictions of a part."""
     return f"part-{part.number:05d}.parquet"
@@ -222,6 +250,8 @@ def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
     by = counted.groupby(["domain", "class"], dropna=False)["rows"].sum()
     doubtful = np.sum([one["doubtful"] for one in results], axis=0)
     n_rows, unsure, unlike = doubtful.tolist()
+    if not n_rows:
+        raise InputError("E110", "no row has a domain", "fill them in, or --pooled")
     return Predicted(
         path=out,
         n_rows=n_rows,
@@ -233,11 +263,56 @@ def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
     )
 
 
-def _refuse_absent(folder: Path, parts: Parts) -> None:
-    for part in parts.parts:
-        if not (folder / file_name(part)).is_file():
+def _refuse_absent(folder: Path, parts: Parts, results: list[Result]) -> None:
+    for part, result in zip(parts.parts, results, strict=True):
+        n_rows = result["doubtful"][0]
+        if n_rows and not (folder / file_name(part)).is_file():
             raise CodedError(
                 "E140",
                 f'"{folder / file_name(part)}" was written where it cannot be seen',
                 "choose a folder that every node of the cluster can write to",
             )
+
+
+# ---- the place of the output ---------------------------------------------------------
+
+
+def _refuse_place(out: Path, data: Any, parts: Parts, *, force: bool) -> None:
+    """E136 where something is that may not be replaced; data may not, even by force."""
+    place, hint = out.resolve(), "choose another path"
+    given = data if isinstance(data, (list, tuple)) else [data]
+    folders = [Path(one).resolve() for one in given if Path(one).is_dir()]
+    files = [Path(part.path).resolve() for part in parts.parts]
+    if any(one.is_relative_to(place) for one in (*folders, *files)):
+        raise CodedError("E136", f'"{out}" is or holds the data', hint)
+    for folder in folders:
+        # names that begin with a dot or _ are not data there
+        inside = place.is_relative_to(folder) and place.relative_to(folder).parts
+        if inside and not any(name[0] in "._" for name in inside):
+            raise CodedError("E136", f'"{out}" lies among the data', hint)
+    if not out.exists():
+        return
+    if not force:
+        raise CodedError("E136", f'"{out}" exists already', f"--force, or {hint}")
+    if out.is_dir():
+        other = [one.name for one in out.iterdir() if not OWN.fullmatch(one.name)]
+        if other:
+            text = f'"{out}" holds "{min(other)}", which is no prediction'
+            raise CodedError("E136", text, hint)
+
+
+def _take_place(partial: Path, out: Path) -> None:
+    """Rename what is whole; what was there before goes last."""
+    old = partial.with_suffix(f".{uuid.uuid4().hex[:8]}.old")
+    if out.exists():
+        os.replace(out, old)
+    try:
+        os.replace(partial, out)
+    except BaseException:
+        if old.exists():
+            os.replace(old, out)
+        raise
+    if old.is_dir() and not old.is_symlink():
+        shutil.rmtree(old)
+    else:
+        old.unlink(missing_ok=True)
