@@ -151,6 +151,32 @@ def test_a_grid_completes_though_a_worker_is_killed(elsewhere, tmp_path):
     assert outcomes[2].value[1] != killed[0]
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_grid_completes_though_its_ledger_is_killed(tmp_path, monkeypatch):
+    """kill -9, in the middle, for the actor that counts: another one counts on."""
+    from shoal.engine import dataset
+
+    ledgers = tmp_path / "ledgers"
+
+    class Ledger(dataset._Ledger):
+        def __init__(self) -> None:
+            super().__init__()
+            with ledgers.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+
+    def work(number: int) -> int:
+        if number == 2:
+            os.kill(int(ledgers.read_text()), signal.SIGKILL)
+        return number
+
+    monkeypatch.setattr(dataset, "_Ledger", Ledger)
+    outcomes = map_runs(work, range(6), "ray-data", workers=1)
+    assert [outcome.failure for outcome in outcomes] == [None] * 6
+    assert [outcome.value for outcome in outcomes] == list(range(6))
+    assert len(ledgers.read_text().split()) == 2
+
+
 def test_an_item_that_kills_every_worker_fails_alone(elsewhere, tmp_path):
     def work(number: int) -> int:
         import os

@@ -35,8 +35,13 @@ def run_on_ray_data(
         left = set(range(len(listed)))
         try:
             with _quiet() as data:
-                # asked for without a core: it must not keep one from the work
-                ledger = ray.remote(_Ledger).options(num_cpus=0).remote()
+                # Without a core: it must not keep one from the work. One that dies
+                # comes back and counts from zero, which costs some more tries.
+                ledger = (
+                    ray.remote(_Ledger)
+                    .options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+                    .remote()
+                )
                 rows = [{"index": index} for index in range(len(listed))]
                 outcomes = data.from_items(rows, override_num_blocks=len(rows)).map(
                     _caller(function, listed, ledger, retries),
