@@ -165,6 +165,9 @@ def test_a_file_too_large_for_memory_is_read_in_parts(cli, rows, monkeypatch):
         cli("fit", rows / "whole.parquet", *FIT, "--out", "run", "--json")
     )
     assert found["data"]["scale"]["engine"] == "local"
+    expanded = sorted((rows / "parts").iterdir())  # as the shell does with a *
+    several = read_json(cli("fit", *expanded, *FIT, "--out", "several", "--json"))
+    assert several["data"]["scale"]["parts"] == 2
     ended = cli("fit", rows / "whole.parquet", *FIT, "--engine", "memory")
     assert ended.code == 3
     assert "E137" in ended.stderr

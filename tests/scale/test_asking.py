@@ -5,7 +5,7 @@ import pytest
 from tests.scale.conftest import PART_ROWS
 
 from shoal import scale
-from shoal.exceptions import ModelFileError
+from shoal.exceptions import ModelFileError, ShoalWarning
 from shoal.scale.adapting import next_shares
 
 
@@ -63,6 +63,38 @@ def test_a_step_towards_the_best_mix_raises_the_likelihood():
     step = (ratio * shares / density[:, None]).mean(axis=0)
     np.testing.assert_allclose(step, shares, atol=1e-9)
     assert (variance > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("ask", "options", "said"),
+    [
+        (scale.adapt, {"sample": 0}, "sample must be a whole number from 2; got 0"),
+        (scale.adapt, {"passes": 0}, "passes must be a whole number from 1; got 0"),
+        (scale.adapt, {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
+        (scale.diagnose, {"sample": 0}, "sample must be a whole number from 2"),
+        (scale.diagnose, {"n_permutations": 1}, "n_permutations must be a whole"),
+    ],
+    ids=["sample", "passes", "level", "diagnose", "permutations"],
+)
+def test_settings_are_checked_before_any_file_is_read(model, ask, options, said):
+    with pytest.raises(ValueError, match=said):
+        ask(model, "absent.parquet", **options)
+
+
+def test_passes_that_end_too_early_say_so(model, new_domain):
+    path, _ = new_domain
+    with pytest.warns(ShoalWarning, match="1 passes over all rows have not converged"):
+        scale.adapt(model, path, sample=50, passes=1, workers=1)
+
+
+def test_rows_left_out_of_a_diagnosis_are_said(world, model, tmp_path):
+    sites = world.frame["site"].where(world.frame.index > 9, None)
+    world.frame.assign(site=sites).to_parquet(tmp_path / "rows.parquet")
+    options = {"sample": 500, "workers": 1, "n_permutations": 2}
+    with pytest.warns(ShoalWarning, match="10 rows have no domain"):
+        scale.diagnose(
+            model, tmp_path / "rows.parquet", drop_missing_domain=True, **options
+        )
 
 
 def test_words_are_not_rows(world):

@@ -16,8 +16,8 @@ SAMPLE = 2_000
 
 
 def fit(estimator, data, **options):
-    settings = {"domain": "site", "sample": SAMPLE, "workers": 1, **options}
-    return scale.fit(estimator, data, part_rows=PART_ROWS, **settings)
+    settings = {"domain": "site", "sample": SAMPLE, "workers": 1}
+    return scale.fit(estimator, data, **settings | {"part_rows": PART_ROWS} | options)
 
 
 def error_of(prevalence, truth):
@@ -185,6 +185,37 @@ def test_what_is_sampled_and_what_it_costs_is_said(world, caplog):
         assert name in caplog.text
 
 
+def test_passes_that_end_too_early_say_so(world, caplog):
+    estimator = DomainMixture(3, search=False, random_state=0)
+    short = fit(estimator, world.folder, passes=1).scale_
+    said = f"not converged, last move {short['moved'][-1]:.1g}"
+    assert short["exact"].endswith(f"1 passes; {said}")
+    assert [one["code"] for one in short["messages"]] == ["W161"]
+    assert said in caplog.text
+    enough = fit(estimator, world.folder, passes=20).scale_
+    assert enough["moved"][-1] < 1e-5
+    assert "not converged" not in enough["exact"]
+    assert enough["messages"] == []
+
+
+def test_what_is_noticed_about_rows_is_kept(world, tmp_path):
+    """Of the sample (W144), and of rows beyond it (W143: a category of its own)."""
+    kinds = np.where(np.arange(12_000) % 2, "p", "q").astype(object)
+    sites = world.frame["site"].where(world.frame.index > 9, None)
+    frame = world.frame.assign(kind=kinds, site=sites)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=1_000)
+    estimator = DomainMixture(3, search=False, random_state=0)
+    options = {"drop_missing_domain": True, "passes": 1}
+    sampled = scale.draw(
+        tmp_path, SAMPLE, domain="site", workers=1, drop_missing_domain=True
+    )
+    beyond = sorted(set(range(5_000, 12_000)) - set(sampled.ids - 1))[0]
+    frame.loc[beyond, "kind"] = "new"
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=1_000)
+    found = fit(estimator, tmp_path, **options).scale_["messages"]
+    assert [one["code"] for one in found] == ["W144", "W143", "W161"]
+
+
 def test_a_lean_copy_says_the_same(world, estimator):
     model = clone(estimator).fit(world.X[:2_000], world.frame["site"][:2_000])
     copied = lean(model)
@@ -201,8 +232,9 @@ def test_a_lean_copy_says_the_same(world, estimator):
         ({"workers": 0}, ValueError, "workers must be a whole number from 1; got 0"),
         ({"sample": 1}, ValueError, "sample must be a whole number from 2; got 1"),
         ({"passes": -1}, ValueError, "passes must be a whole number from 0; got -1"),
+        ({"part_rows": 0}, ValueError, "part_rows must be a whole number from 1"),
     ],
-    ids=["engine", "address", "workers", "sample", "passes"],
+    ids=["engine", "address", "workers", "sample", "passes", "part_rows"],
 )
 def test_settings_are_checked_before_any_file_is_read(options, error, message):
     with pytest.raises(error, match=message):

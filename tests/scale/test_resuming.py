@@ -12,6 +12,7 @@ import pytest
 from tests.scale.conftest import PART_ROWS
 
 from shoal import DomainMixture, scale
+from shoal.scale import running
 from shoal.scale.store import Shelf, digest_of, pack_frame, unpack_frames
 
 ESTIMATOR = DomainMixture(3, search=False, random_state=0)
@@ -55,6 +56,14 @@ def test_other_data_or_settings_are_not_taken_for_these(world, tmp_path):
     changed = scale.fit(ESTIMATOR, data, checkpoint=kept, **OPTIONS)
     assert all(one["resumed"] == 0 for one in changed.scale_["stages"])
     assert not np.array_equal(first.prevalence_, changed.prevalence_)
+
+
+def test_results_of_another_version_are_not_taken_for_these(tmp_path, monkeypatch):
+    pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "rows.parquet")
+    with running.begin(tmp_path / "rows.parquet", checkpoint=tmp_path) as begun:
+        before = begun.shelf("stage", {}).folder
+        monkeypatch.setattr(running, "__version__", "999")
+        assert begun.shelf("stage", {}).folder != before
 
 
 def test_a_fit_whose_driver_was_killed_goes_on(world, tmp_path):

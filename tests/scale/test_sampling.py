@@ -7,7 +7,7 @@ import pytest
 from shoal.exceptions import InputError
 from shoal.io.options import Options
 from shoal.mixture.rows import even_quota
-from shoal.scale import draw
+from shoal.scale import draw, sampling
 from shoal.scale.running import begin
 from shoal.scale.sampling import draw_table
 
@@ -129,6 +129,35 @@ def test_what_cannot_be_sampled_is_said(world, options, code):
     with begin(world.folder, workers=1) as running, pytest.raises(InputError) as error:
         draw_table(running, 500, Options(**{"domain": "site", **options}))
     assert error.value.code == code
+
+
+def test_too_many_domains_are_refused_also_where_each_part_has_few(
+    world, tmp_path, monkeypatch
+):
+    sites = [f"s{number // 10}" for number in range(12_000)]
+    world.frame.assign(site=sites).to_parquet(
+        tmp_path / "rows.parquet", row_group_size=1_500
+    )
+    monkeypatch.setattr(sampling, "MOST_DOMAINS", 1_000)
+    with pytest.raises(InputError, match="more than 1,000 values") as error:
+        drawn_from(tmp_path, 5_000)
+    assert error.value.code == "E109"
+
+
+def test_a_sample_has_rows_of_every_domain(world):
+    with pytest.raises(ValueError, match="n_rows must be a whole number from 2"):
+        draw("absent.parquet", 1, domain="site")
+    with pytest.raises(InputError, match="4 rows cannot hold rows of all 5") as error:
+        drawn_from(world.folder, 4)
+    assert error.value.code == "E145"
+
+
+def test_drawing_leaves_no_folder_that_is_not_a_stage(world, tmp_path):
+    first = draw(world.folder, 500, domain="site", workers=1, checkpoint=tmp_path)
+    stages = sorted(one.name.rpartition("-")[0] for one in tmp_path.iterdir())
+    assert stages == ["count-domains", "draw-a-sample"]
+    again = draw(world.folder, 900, domain="site", workers=1)
+    assert first.source["fingerprint"] == again.source["fingerprint"]
 
 
 def test_gaps_are_filled_by_values_of_the_sample(world, tmp_path):

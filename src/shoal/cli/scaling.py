@@ -86,9 +86,9 @@ class Place:
             )
         if self.engine != "auto":
             return self.engine != "memory"
-        if len(data) != 1 or data[0] == "-":
-            return False
-        return _is_data_set(data[0]) or (whole and _is_too_large(data[0]))
+        if len(data) == 1 and _is_data_set(data[0]):
+            return True
+        return whole and _are_too_large(data)
 
 
 def _is_data_set(name: str) -> bool:
@@ -101,15 +101,20 @@ def _is_data_set(name: str) -> bool:
     return holds_parquet(name)
 
 
-def _is_too_large(name: str) -> bool:
-    path = Path(name)
-    if path.suffix not in (".parquet", ".pq") or not path.is_file():
+def _are_too_large(names: Sequence[str]) -> bool:
+    """Whether Parquet files, together, would not fit into memory."""
+    paths = [Path(name) for name in names]
+    if not all(one.suffix in (".parquet", ".pq") and one.is_file() for one in paths):
         return False
-    from shoal.io import columnar
     from shoal.io.capacity import fits
+    from shoal.io.columnar import columns_of, n_rows_of
 
-    n_columns = len(columnar.columns_of(path, "parquet"))
-    return not fits(columnar.n_rows_of(path, "parquet") * n_columns)
+    return not fits(
+        sum(
+            n_rows_of(path, "parquet") * len(columns_of(path, "parquet"))
+            for path in paths
+        )
+    )
 
 
 # ---- fit -------------------------------------------------------------------------
@@ -135,7 +140,10 @@ class InParts:
         """The fitted estimator: taught by the sample, exact over all rows."""
         from shoal.scale.fitting import PASSES, fit_drawn
 
-        return fit_drawn(estimator, self.drawn, self.running, PASSES)
+        model = fit_drawn(estimator, self.drawn, self.running, PASSES)
+        if self.redact:  # they may quote what is in a cell
+            model.scale_["messages"] = []
+        return model
 
     def exactly(self, fitted: "Fitted") -> "Fitted":
         """With the rows of all data, and a way to class them all."""
@@ -205,6 +213,7 @@ def opened(
         yield None
         return
     from shoal.io.options import Options
+    from shoal.scale.fitting import all_messages
     from shoal.scale.running import begin
     from shoal.scale.sampling import SAMPLE, draw_table
 
@@ -220,6 +229,8 @@ def opened(
         for message in drawn.table.messages:
             output.warn(message.code, message.text, message.hint)
         yield InParts(running, drawn, place, files, redact)
+        for message in all_messages(drawn, running):
+            output.warn(message.code, message.text, message.hint)
 
 
 # ---- with a model ----------------------------------------------------------------

@@ -7,11 +7,12 @@ import numpy as np
 from shoal.analysis.adapt import Adaptation
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
 from shoal.analysis.resample import counts_words
+from shoal.io.table import Message
 from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import Rows, schema_of
-from shoal.scale.running import Progress, begin
+from shoal.scale.running import Progress, begin, check_whole
 from shoal.scale.sampling import draw_rows
 from shoal.scale.store import Result
 
@@ -60,7 +61,16 @@ def adapt(
     Returns
     -------
     Adaptation
+
+    Warns
+    -----
+    ShoalWarning
+        What was noticed about the rows, and passes that ended before they converged.
     """
+    check_whole(2, sample=sample)
+    check_whole(1, passes=passes)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level!r}")
     if counts_words(model):
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
     with begin(
@@ -75,24 +85,31 @@ def adapt(
         n_rows = running.data.n_rows
         schema = schema_of(model, running.data.columns)
         frame, _ = draw_rows(running, schema.needed, sample, seed=seed)
-        X = schema.encode(frame)
+        noticed: list[Message] = []
+        X = schema.encode(frame, noticed)
+        running.keep(noticed)
         if len(frame) == n_rows:
+            running.warn()
             return model.adapt(X, level=level, random_state=seed)
         prior = np.maximum(model.class_weight_, TINY)
         class_given_x = model._class_given_x(model._check_rows(X))
         shares = mixture_proportions(class_given_x / prior, start=model.class_weight_)
         shares = 0.99 * shares + 0.01 / len(shares)  # a rare class may come back
-        digest, rows = digest_of_model(model), Rows(schema, None, seed)
-        for number in range(1, max(passes, 1) + 1):
+        rows, moved = Rows(schema, None, seed), []
+        known = {"model": digest_of_model(model), "schema": schema.to_dict()}
+        for number in range(1, passes + 1):
             work = SumMoments(lean(model), rows, (shares / prior)[:, None], number == 1)
-            settings = {"model": digest, "shares": shares.tolist()}
+            settings = {**known, "shares": shares.tolist()}
             sums = add_up(running.run(f"adapt, pass {number}", work, settings))
             if number == 1:
                 familiar = float(sums["familiar"][0]) / n_rows
             before = shares
             shares, variance = next_shares(sums, shares)
-            if np.abs(shares - before).max() < STILL:
+            moved.append(float(np.abs(shares - before).max()))
+            if moved[-1] < STILL:
                 break
+        running.note_movement(moved, STILL)
+    running.warn()
     low, high = prevalence_interval(shares, variance, n_rows, level)
     return Adaptation(
         prevalence=shares,

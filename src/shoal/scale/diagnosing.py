@@ -11,7 +11,7 @@ from shoal.exceptions import ModelFileError
 from shoal.io.options import Options
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import domains_of, known_rule, schema_of
-from shoal.scale.running import Progress, begin
+from shoal.scale.running import Progress, begin, check_whole
 from shoal.scale.sampling import SAMPLE, count_domains, draw_rows
 
 __all__ = ["diagnose", "with_sizes"]
@@ -56,7 +56,13 @@ def diagnose(
     Returns
     -------
     Diagnosis
+
+    Warns
+    -----
+    ShoalWarning
+        What was noticed about the rows.
     """
+    check_whole(2, sample=sample, n_permutations=n_permutations)
     with begin(
         data,
         engine=engine,
@@ -93,9 +99,11 @@ def diagnose(
         )
     names, codes = domains_of(frame[rule.column], rule, schema.missing)
     told = np.array(names)[codes]
-    found = model.diagnose(
-        schema.encode(frame), told, n_permutations=n_permutations, random_state=seed
-    )
+    noticed = list(domains.messages)
+    X = schema.encode(frame, noticed)
+    running.keep(noticed)
+    running.warn()
+    found = model.diagnose(X, told, n_permutations=n_permutations, random_state=seed)
     return with_sizes(found, domains.sizes)
 
 

@@ -3,6 +3,7 @@
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 import joblib
@@ -13,6 +14,7 @@ from shoal.ddfa import DDFA
 from shoal.exceptions import CodedError
 from shoal.io.models import load, save
 from shoal.io.options import Options
+from shoal.io.table import Message
 from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order, domain_given_class
 from shoal.scale.exact import (
@@ -23,7 +25,7 @@ from shoal.scale.exact import (
     next_solution,
 )
 from shoal.scale.parts import PART_ROWS
-from shoal.scale.running import Progress, Running, begin, log
+from shoal.scale.running import Progress, Running, begin, check_whole, log
 from shoal.scale.sampling import SAMPLE, Drawn, draw_table
 from shoal.scale.store import Result, digest_of
 from shoal.validation import is_whole
@@ -108,7 +110,8 @@ def fit(
     fitted estimator
         Like any other: it predicts, is saved and loaded. ``labels_`` are those of the
         sample, which :func:`shoal.scale.draw` gives again. ``scale_`` says how many
-        rows were counted and sampled, and what every stage has cost; ``schema_`` how
+        rows were counted and sampled, whether the passes converged, what was noticed
+        about the rows (``messages``), and what every stage has cost; ``schema_`` how
         columns become numbers.
 
     Notes
@@ -168,8 +171,16 @@ def fit_drawn(estimator: Any, drawn: Drawn, running: Running, passes: int) -> An
         "moved": moved,
         "rows_per_domain": drawn.domains.sizes.tolist(),
         "stages": list(running.stages),
+        "messages": [asdict(one) for one in all_messages(drawn, running)],
     }
     return model
+
+
+def all_messages(drawn: Drawn, running: Running) -> list[Message]:
+    """Of the sample, then of all rows; of each code, those of one of them."""
+    known = {one.code for one in drawn.table.messages}
+    more = [one for code, one in running.messages.items() if code not in known]
+    return [*drawn.table.messages, *more]
 
 
 def check_settings(estimator: Any, sample: Any, passes: Any) -> None:
@@ -179,11 +190,8 @@ def check_settings(estimator: Any, sample: Any, passes: Any) -> None:
             "estimator must be a DomainMixture or a DDFA for data read in parts; got "
             f"{type(estimator).__name__}"
         )
-    for name, value, least in (("sample", sample, 2), ("passes", passes, 0)):
-        if not is_whole(value) or value < least:
-            raise ValueError(
-                f"{name} must be a whole number from {least}; got {value!r}"
-            )
+    check_whole(2, sample=sample)
+    check_whole(0, passes=passes)
 
 
 # ---- learning from the sample --------------------------------------------------------
@@ -232,14 +240,16 @@ def _make_exact(
         return "cluster-by-domain counts of all rows", []
     moved = _improve_prevalence(model, drawn, running, passes)
     _label_sample(model, drawn)
-    n_done = len(moved)
-    return f"prevalences by maximum likelihood of all rows, {n_done} passes", moved
+    how = f"prevalences by maximum likelihood of all rows, {len(moved)} passes"
+    said = running.note_movement(moved, STILL)
+    return f"{how}; {said}" if said else how, moved
 
 
 def _count_clusters(model: Any, drawn: Drawn, running: Running) -> None:
     work = CountClusters(lean(model), drawn.rows, drawn.cut)
     settings = {"model": digest_of_model(model), "seed": drawn.rows.seed,
-                "cut": drawn.cut.tolist()}  # fmt: skip
+                "cut": drawn.cut.tolist(),
+                "schema": drawn.rows.schema.to_dict()}  # fmt: skip
     codes = np.searchsorted(drawn.domains.names, np.asarray(drawn.table.domains))
     shape = len(model.domains_), model.discretizer_.n_clusters_
     counts = np.zeros(shape, dtype=np.int64)
@@ -259,13 +269,15 @@ def _improve_prevalence(
     if hasattr(model, "penalties_"):
         cells = model.prevalence_.size
         imaginary = model.penalties_.dirichlet / cells * len(drawn.table.X)
-    digest, moved = digest_of_model(model), []
+    known = {"model": digest_of_model(model), "seed": drawn.rows.seed,
+             "schema": drawn.rows.schema.to_dict()}  # fmt: skip
+    moved: list[float] = []
     # off the boundary: a class that the sample missed somewhere can be found there
     start = (1 - MIXED) * model.prevalence_ + MIXED / model.n_classes_
     T = domain_given_class(start, model.domain_weight_)
     for number in range(1, passes + 1):
         work = SumMoments(lean(model), drawn.rows, T)
-        settings = {"model": digest, "seed": drawn.rows.seed, "at": joblib.hash(T)}
+        settings = {**known, "at": joblib.hash(T)}
         sums = add_up(running.run(f"prevalences, pass {number}", work, settings))
         T, prevalence = next_solution(sums, T, model.domain_weight_, imaginary)
         moved.append(float(np.abs(prevalence - model.prevalence_).max()))

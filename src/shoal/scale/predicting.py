@@ -25,7 +25,7 @@ from shoal.scale.exact import lean
 from shoal.scale.fitting import digest_of_model
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
 from shoal.scale.rows import Batch, Rows, domains_of, known_rule, schema_of
-from shoal.scale.running import Progress, Work, begin, check_engine
+from shoal.scale.running import Progress, Work, begin, check_engine, check_whole
 from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
 
 __all__ = ["Predicted", "predict", "rows_by_class"]
@@ -108,6 +108,7 @@ def predict(
     Predicted
     """
     check_engine(engine, address, workers)
+    check_whole(1, part_rows=part_rows)
     out, parts = Path(out), list_parts(data, part_rows=part_rows)
     _refuse_place(out, data, parts, force=force)
     rows, rule = _rows(model, parts, pooled or prevalence is not None)
@@ -215,9 +216,8 @@ class PredictRows(Work):
 def rows_by_class(frame: pd.DataFrame) -> Counter[tuple[str | None, str]]:
     """Rows of each domain, as a word or None, and class of a table of predictions.
 
-    >>> frame = pd.DataFrame({"domain": [1, None, 1], "class": ["c0", "c0", "c0"]})
-    >>> rows_by_class(frame.astype({"domain": object}))
-    Counter({('1', 'c0'): 2, (None, 'c0'): 1})
+    >>> rows_by_class(pd.DataFrame({"domain": ["a", None, "a"], "class": "c0"}))
+    Counter({('a', 'c0'): 2, (None, 'c0'): 1})
     """
     found: Counter[tuple[str | None, str]] = Counter()
     sizes = frame.groupby(["domain", "class"], dropna=False).size().reset_index()

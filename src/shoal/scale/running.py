@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from shoal import __version__
 from shoal.engine import Failure, Outcome, iterate_runs
 from shoal.engine.cluster import connected
 from shoal.exceptions import CodedError, InputError, ModelFileError, ShoalWarning
 from shoal.io.table import Message
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
 from shoal.scale.store import Result, Shelf, digest_of
+from shoal.validation import is_whole
 
-__all__ = ["ENGINES", "Running", "Work", "begin", "check_engine"]
+__all__ = ["ENGINES", "Running", "Work", "begin", "check_engine", "check_whole"]
 
 Progress = Callable[[str, float], None]
 
@@ -33,10 +35,11 @@ FEW_ROWS = 2_000_000
 CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
 
 log = logging.getLogger("shoal.scale")
+log.addHandler(logging.NullHandler())  # whoever wants to read it says so
 
 
 class Work:
-    """What is done with one part. A subclass says it in :meth:`rows_of`.
+    """What is done with one part. A subclass says it in :meth:`result_of`.
 
     It must pickle, and its result must depend on the part and its own fields alone.
     """
@@ -108,7 +111,7 @@ class Running:
         """Where the results of a stage are kept."""
         key = digest_of({"stage": name, "files": self.data.files, "parts": [
             (part.name, part.row_groups) for part in self.data.parts
-        ], "settings": settings})  # fmt: skip
+        ], "settings": settings, "version": __version__})  # fmt: skip
         return Shelf(self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name)}-{key}")
 
     def tell(self, name: str, share: float) -> None:
@@ -128,6 +131,27 @@ class Running:
             "%s: %s rows, %d parts (%d kept from before), %.1f s",
             name, f"{n_rows:,}", n_parts, resumed, seconds,
         )  # fmt: skip
+
+    def note_movement(self, moved: list[float], still: float) -> str:
+        """Words for passes that ended too early, logged and kept; none otherwise."""
+        if not moved or moved[-1] < still:
+            return ""
+        said = f"not converged, last move {moved[-1]:.1g}"
+        log.warning("%d passes over all rows: %s", len(moved), said)
+        text = f"{len(moved)} passes over all rows have {said}"
+        hint = "more passes (passes=, from Python), or a larger sample"
+        self.messages["W161"] = Message("W161", text, hint)
+        return said
+
+    def keep(self, messages: Iterable[Message]) -> None:
+        """Keep messages, the first of each code."""
+        for one in messages:
+            self.messages.setdefault(one.code, one)
+
+    def warn(self) -> None:
+        """Say all messages as Python does, where the result has no place for them."""
+        for one in self.messages.values():
+            warnings.warn(f"{one.text}; {one.hint}", ShoalWarning, stacklevel=3)
 
     def _outcomes(self, work: Work, parts: list[Part]) -> Iterator[tuple[int, Outcome]]:
         if self.engine == "ray":
@@ -154,8 +178,8 @@ class Running:
 
     def _read(self, shelf: Shelf, n_parts: int) -> Iterator[Result]:
         for result in shelf.read_all(n_parts):
-            for said in json.loads(str(result.pop("messages"))):
-                self.messages.setdefault(said[0], Message(*said))
+            said = json.loads(str(result.pop("messages")))
+            self.keep(Message(*one) for one in said)
             yield result
 
 
@@ -172,6 +196,7 @@ def begin(
 ) -> Iterator[Running]:
     """A run over a data set; without a checkpoint, its results go when it ends."""
     check_engine(engine, address, workers)
+    check_whole(1, part_rows=part_rows)
     data = data if isinstance(data, Parts) else list_parts(data, part_rows=part_rows)
     with ExitStack() as stack:
         if engine == "ray":  # connected once, not for every stage
@@ -192,6 +217,15 @@ def check_engine(engine: str, address: str | None, workers: int | None) -> None:
         raise ValueError(f"address={address!r} needs engine='ray'; got {engine!r}")
     if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers must be a whole number from 1; got {workers!r}")
+
+
+def check_whole(least: int, **given: Any) -> None:
+    """Refuse settings that are not whole numbers from ``least``."""
+    for name, value in given.items():
+        if not is_whole(value) or value < least:
+            raise ValueError(
+                f"{name} must be a whole number from {least}; got {value!r}"
+            )
 
 
 def _error_of(failure: Failure, part: Part) -> Exception:

@@ -23,8 +23,8 @@ from shoal.io.table import Column, Message, Table
 from shoal.mixture.rows import even_quota
 from shoal.scale.parts import Part
 from shoal.scale.rows import Rows, chance_of, domains_of
-from shoal.scale.running import Running, Work, begin
-from shoal.scale.store import Result, pack_frame, unpack_frames
+from shoal.scale.running import Running, Work, begin, check_whole
+from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
 
 __all__ = ["Drawn", "count_domains", "draw", "draw_rows", "draw_table"]
 
@@ -67,6 +67,7 @@ def draw(
         As of :func:`shoal.io.read`; ``ids`` are the numbers of the rows in the data
         set, from 1, unless ``id`` names a column.
     """
+    check_whole(2, n_rows=n_rows)
     options = Options(domain=domain, seed=seed, **reading)
     with begin(
         data,
@@ -143,12 +144,7 @@ class CountDomains(Work):
                 words(pd.Series(cells), self.missing), sizes[1:], strict=True
             ):
                 total[word] += size
-            if len(total) > MOST_DOMAINS:
-                raise InputError(
-                    "E109",
-                    f'"{self.column}" has more than {MOST_DOMAINS:,} values',
-                    "group it first, or choose another column",
-                )
+            _refuse_many(len(total), self.column)
         found = pd.DataFrame({"word": list(total), "rows": list(total.values())})
         return {"frame": pack_frame(found.astype({"word": object}))}
 
@@ -162,6 +158,7 @@ def count_domains(
     settings = {"column": column, "missing": options.missing}
     packed = [one["frame"] for one in running.run("count domains", work, settings)]
     counted = unpack_frames(packed).groupby("word", dropna=False)["rows"].sum()
+    _refuse_many(len(counted), column)
     empty = int(counted[counted.index.isna()].sum())
     counted = counted[counted.index.notna()]
     messages = _without_domain(empty, column, options)
@@ -180,6 +177,15 @@ def count_domains(
     names, codes = np.unique(domains, return_inverse=True)
     sizes = np.bincount(codes, weights=counted.to_numpy()).astype(np.int64)
     return Domains(rule, names, sizes, messages)
+
+
+def _refuse_many(n_values: int, column: str) -> None:
+    if n_values > MOST_DOMAINS:
+        raise InputError(
+            "E109",
+            f'"{column}" has more than {MOST_DOMAINS:,} values',
+            "group it first, or choose another column",
+        )
 
 
 def _domain_column(running: Running, options: Options) -> str:
@@ -259,6 +265,12 @@ def draw_rows(
 ) -> tuple[pd.DataFrame, Array]:
     """Rows of a sample by their place in the data set, and what limits each domain."""
     sizes = np.array([running.data.n_rows]) if domains is None else domains.sizes
+    if n_rows < len(sizes):
+        raise InputError(
+            "E145",
+            f"a sample of {n_rows} rows cannot hold rows of all {len(sizes)} domains",
+            "raise it",
+        )
     quota = even_quota(sizes, n_rows)
     rule = None if domains is None else domains.rule
     names = () if domains is None else tuple(domains.names.tolist())
@@ -330,7 +342,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
             "rows": int(domains.sizes.sum()),
             "sampled": len(numbers),
             "bytes": running.data.n_bytes,
-            "fingerprint": running.shelf("data", {}).folder.name.partition("-")[2],
+            "fingerprint": digest_of({"files": running.data.files}),
         },
     )
     rows = Rows(schema, domains.names, options.seed, options.drop_missing_domain)
