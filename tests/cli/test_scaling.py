@@ -1,6 +1,7 @@
 """The commands on data that are read in parts: the same answers as in memory."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,17 @@ def test_rows_without_a_domain_are_left_out_to_the_end(cli, rows, tmp_path):
     assert "W144" in found.stderr
     written = pd.read_parquet(tmp_path / "run" / "assignments.parquet")
     assert written["row_id"].tolist() == list(range(101, 2_401))
+
+
+def test_a_run_beside_its_data_and_passes_that_end_too_early(cli, rows, tmp_path):
+    shutil.copytree(rows / "parts", tmp_path, dirs_exist_ok=True)
+    options = ["--sample", "300", "--no-report", "--out", "run", "--json"]
+    found = read_json(cli("fit", ".", *FIT, *options))
+    assert "not converged, last move" in found["data"]["scale"]["exact"]
+    (said,) = (one for one in found["messages"] if "not converged" in one["text"])
+    assert said["code"] == "W161"
+    written = pd.read_parquet(tmp_path / "run" / "assignments.parquet")
+    assert len(written) == 2_400
 
 
 def test_diagnose_reads_a_sample_of_a_file_too_large(cli, rows, monkeypatch):
