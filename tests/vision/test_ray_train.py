@@ -16,7 +16,7 @@ ray = pytest.importorskip("ray")
 from ray import cloudpickle  # noqa: E402
 
 from shoal.exceptions import CodedError  # noqa: E402
-from shoal.vision.ray_train import train_on_ray  # noqa: E402
+from shoal.vision.ray_train import _delete, train_on_ray  # noqa: E402
 
 DRIVER = """
 import os, signal, sys
@@ -60,15 +60,9 @@ def storage(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def seen():
-    """What the caller of ``undisturbed`` was told at checkpoints."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def undisturbed(address, storage, seen):
+def undisturbed(address, storage):
     """What two workers come to whom nothing happens."""
-    return train_on_ray(make_train(), storage, workers=2, on_checkpoint=seen.append)
+    return train_on_ray(make_train(), storage, workers=2)
 
 
 def make_train(kill=None, kill_at=8, **options):
@@ -98,27 +92,28 @@ def assert_same(one, other):
         assert torch.equal(weight, other["weights"][name]), name
 
 
-def test_two_workers_are_one_process(undisturbed, storage, seen):
+@pytest.mark.usefixtures("address")
+def test_two_workers_are_one_process_though_one_is_killed(tmp_path):
     """Tolerance as in test_parallel, for the same reason."""
+    kill, storage, seen = tmp_path / "killed", tmp_path / "run", []
+    result = train_on_ray(
+        make_train(kill), storage, workers=2, on_checkpoint=seen.append
+    )
+    assert kill.exists()
+    assert seen[-1]["epoch"] == workers.EPOCHS
     alone = workers.outcome(*workers.train(dropout=0.0))
-    losses = [[r["loss"] for r in run["records"]] for run in (undisturbed, alone)]
+    losses = [[r["loss"] for r in run["records"]] for run in (result, alone)]
     np.testing.assert_allclose(*losses, rtol=1e-5)
     for name, weight in alone["weights"].items():
         torch.testing.assert_close(
-            undisturbed["weights"][name], weight, atol=1e-5, rtol=1e-5
+            result["weights"][name], weight, atol=1e-5, rtol=1e-5
         )
-    assert seen[-1]["epoch"] == workers.EPOCHS
     # One process goes on from what two have kept; here there is nothing left to do.
     newest = max(storage.glob("**/state.pt"), key=os.path.getmtime)
     resumed = workers.outcome(*workers.train(newest, kill_at=1, dropout=0.0))
-    assert_same(resumed, undisturbed)
-
-
-def test_a_killed_worker_leaves_no_trace(undisturbed, tmp_path):
-    kill = tmp_path / "killed"
-    result = train_on_ray(make_train(kill), tmp_path / "run", workers=2)
-    assert kill.exists()
-    assert_same(result, undisturbed)
+    assert_same(resumed, result)
+    _delete(str(storage))  # nothing in it is taken for another's
+    assert not storage.exists()
 
 
 @pytest.mark.slow
@@ -176,13 +171,49 @@ def test_workers_that_always_die_are_an_error(address, tmp_path):
     assert error.value.code == "E166"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("address")
-@pytest.mark.parametrize(
-    ("options", "kind"), [({"workers": 5}, "CPU"), ({"gpu": True}, "GPU")]
-)
-def test_room_that_is_not_there(tmp_path, options, kind):
-    with pytest.raises(CodedError, match=f"need a {kind} each; this Ray cluster has"):
-        train_on_ray(lambda checkpoint: None, tmp_path / "run", **options)
+def test_a_lost_queue_of_progress_does_not_matter(tmp_path):
+    def train(checkpoint):
+        ray.kill(checkpoint.queue.actor)
+        return workers.outcome(*workers.train(checkpoint, dropout=0.0))
+
+    seen = []
+    result = train_on_ray(train, tmp_path / "run", retries=0, on_checkpoint=seen.append)
+    assert len(result["records"]) == workers.EPOCHS
+    assert not seen
+
+
+@pytest.mark.usefixtures("address")
+def test_room_that_is_not_there(tmp_path):
+    for options, kind in [({"workers": 5}, "CPU"), ({"gpu": True}, "GPU")]:
+        with pytest.raises(CodedError, match=f"need a {kind} each; this Ray cluster"):
+            train_on_ray(lambda checkpoint: None, tmp_path / "run", **options)
+
+
+OWN = [
+    ".validate_storage_marker",
+    "checkpoint_manager_snapshot.json",
+    "checkpoint_2026-11-15_16-43-47.447117/state.pt",
+]
+
+
+@pytest.mark.parametrize("foreign", ["thesis.tex", "checkpoint_1/notes.txt", ".git/a"])
+def test_only_the_folder_of_a_run_is_deleted(tmp_path, foreign):
+    place = tmp_path / "my run"
+    _delete(str(place))  # absent
+    for name in (*OWN, foreign):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).touch()
+    with pytest.raises(CodedError, match=f'my run" holds "{foreign}", which no') as e:
+        train_on_ray(lambda checkpoint: None, place, resume=False)
+    assert e.value.code == "E136"
+    assert all((place / name).exists() for name in (*OWN, foreign))
+    (place / foreign).unlink()
+    _delete(str(place))
+    assert not place.exists()
+    place.mkdir()
+    _delete(str(place))  # empty
 
 
 def test_a_number_of_workers_from_one(tmp_path):

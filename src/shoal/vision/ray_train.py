@@ -6,12 +6,13 @@ from where a second call goes on when the caller itself was killed.
 """
 
 import os
+import re
 import signal
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlparse
@@ -29,6 +30,11 @@ Record = dict[str, Any]
 FILE = "state.pt"
 #: The last one, and the one before it until the last is whole.
 CHECKPOINTS_KEPT = 2
+#: What Ray Train and our loops write in the folder of a run.
+OWN_FILE = re.compile(
+    r"\.validate_storage_marker|checkpoint_manager_snapshot\.json"
+    rf"|checkpoint_[^/]+/{re.escape(FILE)}"
+)
 
 
 def train_on_ray(
@@ -63,7 +69,8 @@ def train_on_ray(
     retries : int, default=3
         How often new workers go on after one has died.
     resume : bool, default=True
-        Go on from what an earlier call left in ``storage``; False deletes it.
+        Go on from what an earlier call left in ``storage``; False deletes it, and
+        refuses a folder with files of anything else.
     on_checkpoint : callable or None, default=None
         Called here, at every checkpoint, with the record of the last whole epoch.
 
@@ -132,7 +139,8 @@ class _RayCheckpoints:
                 checkpoint=ray.train.Checkpoint.from_directory(folder),
             )
         if self.queue is not None and records:
-            self.queue.put(records[0])
+            with _no_matter():
+                self.queue.put(records[0])
 
 
 def _trainer(
@@ -206,7 +214,10 @@ def _own_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _watched(on_checkpoint: Callable[[Record], Any] | None) -> Iterator[Any]:
-    """Queue through which workers tell of their epochs, read by a thread here."""
+    """Queue through which workers tell of their epochs, read by a thread here.
+
+    Should its process die, no more is told, and the training goes on.
+    """
     if on_checkpoint is None:
         yield None
         return
@@ -215,17 +226,31 @@ def _watched(on_checkpoint: Callable[[Record], Any] | None) -> Iterator[Any]:
     queue = Queue(actor_options={"num_cpus": 0})
 
     def watch() -> None:
-        while (record := queue.get()) is not None:
+        while (record := next_record()) is not None:
             on_checkpoint(record)
+
+    def next_record() -> Record | None:
+        with _no_matter():
+            return queue.get()
+        return None
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield queue
     finally:
-        queue.put(None)
+        with _no_matter():
+            queue.put(None)
         watcher.join()
-        queue.shutdown()
+        with _no_matter():
+            queue.shutdown()
+
+
+def _no_matter() -> suppress:
+    """For what tells of progress: a cluster that lost it still trains."""
+    from ray.exceptions import RayError
+
+    return suppress(RayError)
 
 
 def _check_room(ray: Any, workers: int, gpu: bool | None) -> bool:
@@ -249,8 +274,18 @@ def _absolute(storage: str | os.PathLike[str]) -> str:
 
 
 def _delete(place: str) -> None:
-    """Delete the folder of an earlier run, wherever it is."""
+    """Delete the folder of an earlier run, wherever it is; E136 if it is another's."""
     fs = require("pyarrow.fs", "ray", "training on Ray")
     files, path = fs.FileSystem.from_uri(place)
-    if files.get_file_info(path).type == fs.FileType.Directory:
-        files.delete_dir(path)
+    if files.get_file_info(path).type != fs.FileType.Directory:
+        return
+    for found in files.get_file_info(fs.FileSelector(path, recursive=True)):
+        name = found.path.removeprefix(path).lstrip("/")
+        if found.type != fs.FileType.Directory and not OWN_FILE.fullmatch(name):
+            raise CodedError(
+                "E136",
+                f'"{place}" holds "{name}", which no training on Ray wrote; with '
+                "resume=False it would be deleted",
+                "name another folder, or delete this one yourself",
+            )
+    files.delete_dir(path)
