@@ -37,6 +37,9 @@ CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
 log = logging.getLogger("shoal.scale")
 log.addHandler(logging.NullHandler())  # whoever wants to read it says so
 
+# A last pass that moved a prevalence by less is far below what sampling does to it.
+WORTH_A_WARNING = 2e-3
+
 
 class Work:
     """What is done with one part. A subclass says it in :meth:`result_of`.
@@ -133,10 +136,12 @@ class Running:
         )  # fmt: skip
 
     def note_movement(self, moved: list[float], still: float) -> str:
-        """Words for passes that ended too early, logged and kept; none otherwise."""
+        """Words for passes that ended early; a warning where they ended too early."""
         if not moved or moved[-1] < still:
             return ""
         said = f"not converged, last move {moved[-1]:.1g}"
+        if moved[-1] < WORTH_A_WARNING:
+            return said
         log.warning("%d passes over all rows: %s", len(moved), said)
         text = f"{len(moved)} passes over all rows have {said}"
         hint = "more passes (passes=, from Python), or a larger sample"
