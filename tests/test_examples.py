@@ -46,6 +46,14 @@ def test_rodents_example():
     assert text.count("verdict: caution") == 2
 
 
+def test_fashion_example():
+    text = run(next(path for path in EXAMPLES if path.stem == "65_fashion"))
+    shoal, k_means = (float(line.split()[-2]) for line in text.splitlines()[2:4])
+    assert shoal >= 0.92
+    assert k_means <= 0.8
+    assert "verdict: caution" in text
+
+
 def test_manual_example():
     text = run(next(path for path in EXAMPLES if "manual" in path.stem))
     shoal, k_means = (
