@@ -1,9 +1,9 @@
 """Clothes by shop: pictures as rows, and shops that stock different things.
 
-2,000 pictures of Fashion-MNIST (T-shirts, trousers, coats, sneakers, bags) go to six shops,
-each with a mix of its own; what is in a picture does not depend on the shop. Their 30 first
-principal components are enough for shoal to find the five kinds of clothes from the
-shops alone. Networks on the pixels themselves: 70_fashion_images.py.
+2,000 pictures of Fashion-MNIST (T-shirts, trousers, coats, sneakers, bags) go to six
+shops, each with a mix of its own; what is in a picture does not depend on the shop.
+Their 30 first principal components are enough for shoal to find the five kinds of
+clothes from the shops alone. Networks on the pixels themselves: 70_fashion_images.py.
 
     python examples/65_fashion.py
 """
