@@ -12,7 +12,7 @@ from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import Rows, schema_of
-from shoal.scale.running import Progress, begin, check_whole
+from shoal.scale.running import Progress, Running, begin, check_whole
 from shoal.scale.sampling import draw_rows
 from shoal.scale.store import Result
 
@@ -91,24 +91,10 @@ def adapt(
         if len(frame) == n_rows:
             running.warn()
             return model.adapt(X, level=level, random_state=seed)
-        prior = np.maximum(model.class_weight_, TINY)
-        class_given_x = model._class_given_x(model._check_rows(X))
-        shares = mixture_proportions(class_given_x / prior, start=model.class_weight_)
-        shares = 0.99 * shares + 0.01 / len(shares)  # a rare class may come back
-        rows, moved = Rows(schema, None, seed), []
-        known = {"model": digest_of_model(model), "schema": schema.to_dict()}
-        for number in range(1, passes + 1):
-            work = SumMoments(lean(model), rows, (shares / prior)[:, None], number == 1)
-            settings = {**known, "shares": shares.tolist()}
-            sums = add_up(running.run(f"adapt, pass {number}", work, settings))
-            if number == 1:
-                familiar = float(sums["familiar"][0]) / n_rows
-            before = shares
-            shares, variance = next_shares(sums, shares)
-            moved.append(float(np.abs(shares - before).max()))
-            if moved[-1] < STILL:
-                break
-        running.note_movement(moved, STILL)
+        first = _mix_of_sample(model, X)
+        shares, variance, familiar = _mix_of_all_rows(
+            model, running, Rows(schema, None, seed), first, passes
+        )
     running.warn()
     low, high = prevalence_interval(shares, variance, n_rows, level)
     return Adaptation(
@@ -121,6 +107,40 @@ def adapt(
         class_names=list(model.class_names_),
         estimator=model,
     )
+
+
+def _mix_of_sample(model: Any, X: Any) -> Array:
+    """Where the passes start from; no class is so rare that it could not come back."""
+    class_given_x = model._class_given_x(model._check_rows(X))
+    shares = mixture_proportions(
+        class_given_x / _prior(model), start=model.class_weight_
+    )
+    return np.asarray(0.99 * shares + 0.01 / len(shares))
+
+
+def _mix_of_all_rows(
+    model: Any, running: Running, rows: Rows, shares: Array, passes: int
+) -> tuple[Array, Array, float]:
+    """Class mix, its variance, and how familiar the rows are on average."""
+    known = {"model": digest_of_model(model), "schema": rows.schema.to_dict()}
+    prior, moved = _prior(model), []
+    for number in range(1, passes + 1):
+        work = SumMoments(lean(model), rows, (shares / prior)[:, None], number == 1)
+        settings = {**known, "shares": shares.tolist()}
+        sums = add_up(running.run(f"adapt, pass {number}", work, settings))
+        if number == 1:
+            familiar = float(sums["familiar"][0]) / running.data.n_rows
+        before = shares
+        shares, variance = next_shares(sums, shares)
+        moved.append(float(np.abs(shares - before).max()))
+        if moved[-1] < STILL:
+            break
+    running.note_movement(moved, STILL)
+    return shares, variance, familiar
+
+
+def _prior(model: Any) -> Array:
+    return np.maximum(model.class_weight_, TINY)
 
 
 def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
