@@ -51,7 +51,7 @@ def run_on_ray_data(
                 )
                 for row in outcomes.iter_rows():
                     left.discard(row["index"])
-                    yield row["index"], _unpack(row["outcome"])
+                    yield row["index"], row["outcome"]
         except ray.exceptions.RayError as error:
             for index in sorted(left):
                 yield index, Outcome(listed[index], failure=failure_of(error))
@@ -82,23 +82,10 @@ def _caller(
             outcome = death(items[index], begun - 1, "it was lost each time")
         else:
             outcome = attempt(function, items[index])
-        return {"index": index, "outcome": _pack(outcome)}
+        # no array, so Ray Data carries it as it is, in a column of objects
+        return {"index": index, "outcome": outcome}
 
     return call
-
-
-def _pack(outcome: Outcome) -> bytes:
-    from ray import cloudpickle
-
-    packed: bytes = cloudpickle.dumps(outcome)
-    return packed
-
-
-def _unpack(content: bytes) -> Outcome:
-    from ray import cloudpickle
-
-    outcome: Outcome = cloudpickle.loads(content)
-    return outcome
 
 
 @contextmanager

@@ -77,7 +77,8 @@ def train_on_ray(
     Returns
     -------
     object
-        What ``train`` returned in the first worker.
+        What ``train`` returned in the first worker; its tensors must be on the CPU. A
+        value with a method ``cpu``, as networks have, is asked to bring them there.
 
     Notes
     -----
@@ -143,6 +144,18 @@ class _RayCheckpoints:
                 self.queue.put(records[0])
 
 
+class _Value:
+    """What ``train`` returned, in a box that Ray Train does not look into.
+
+    It refuses tensors, as it reads values in a process of its own, which has no GPU;
+    so they come from the CPU. Files of tensors in the storage would not do: a value is
+    any object, such as a network of a class that is not ours.
+    """
+
+    def __init__(self, content: Any) -> None:
+        self.content = content.cpu() if hasattr(content, "cpu") else content
+
+
 def _trainer(
     train: Callable[[Store], T],
     place: str,
@@ -151,15 +164,13 @@ def _trainer(
     retries: int,
     queue: Any,
 ) -> Any:
-    from ray import cloudpickle
     from ray.train import CheckpointConfig, FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
 
     folder, _, name = place.rpartition("/")
 
-    def run_worker() -> Any:
-        # Packed, as Ray Train does not carry tensors back.
-        return cloudpickle.dumps(train(_RayCheckpoints(place, queue)))
+    def run_worker() -> _Value:
+        return _Value(train(_RayCheckpoints(place, queue)))
 
     return TorchTrainer(
         run_worker,
@@ -175,13 +186,13 @@ def _trainer(
 
 def _fit(trainer: Any, retries: int) -> Any:
     """Value of the first worker; exceptions of workers as they were."""
-    from ray import cloudpickle
     from ray.train import TrainingFailedError
 
     try:
         with _own_interrupts(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray's, of one of its parts to another
-            return cloudpickle.loads(trainer.fit().return_value)
+            value: _Value = trainer.fit().return_value
+            return value.content
     except SystemExit:  # how Ray Train answers to Ctrl-C
         raise KeyboardInterrupt from None
     except TrainingFailedError as error:
