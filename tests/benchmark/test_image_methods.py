@@ -58,6 +58,15 @@ def problem(tmp_path_factory):
     return with_pool(spec, source, folder)
 
 
+def test_the_pool_leaves_out_what_is_of_no_class(problem):
+    """SCAN of the pairs sees their images alone, all of them, and no test image."""
+    labels = np.repeat([0, 1, -1, 0, 1], [100, 90, 50, 40, 40])
+    images = np.arange(320, dtype=np.uint8)[:, None, None, None]
+    spec = Spec("gauss2", 3, 3, wave=0, method="scan")
+    made = with_pool(spec, Source(images, labels, 240), problem.folder)
+    np.testing.assert_array_equal(made.pool, images[:190])
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_method_answers(problem, name):
     method = find_method(name)

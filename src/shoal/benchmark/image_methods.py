@@ -175,6 +175,7 @@ def _ddfa_si(
     *,
     backbone: str = "simclr_resnet18",
     scan_epochs: int = PLAIN.epochs,
+    scan_learning_rate: float = PLAIN.learning_rate,
     epochs: int = 25,
     learning_rates: str = "1e-4,3e-4",
     batch_size: int = 512,
@@ -184,7 +185,13 @@ def _ddfa_si(
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts from SCAN."""
-    scan = trained_scan(problem, seed, backbone, epochs=scan_epochs)
+    scan = trained_scan(
+        problem,
+        seed,
+        backbone,
+        epochs=scan_epochs,
+        learning_rate=scan_learning_rate,
+    )
     network = ImageDiscriminator(
         scan.backbone_,
         epochs=epochs,
@@ -194,7 +201,7 @@ def _ddfa_si(
         compile=compile,
         random_state=seed,
     )
-    origin = f"scan of {backbone}, {scan_epochs} epochs"
+    origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
     n_clusters = n_clusters or problem.n_classes
     return _ddfa(problem, seed, network, origin, n_clusters, stages)
 

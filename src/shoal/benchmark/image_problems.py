@@ -39,8 +39,8 @@ class ImageProblem(Problem):
     ----------
     dataset : str
     pool : ndarray of shape (n, h, w, 3)
-        All training images, whether or not the problem uses them: what pretraining
-        and SCAN have seen.
+        All training images of the data set's classes, whether or not the problem uses
+        them: what SCAN sees.
     folder : path or None
         Of the data.
     """
@@ -63,7 +63,9 @@ def with_pool(spec: Spec, source: Source, folder: Path | None) -> ImageProblem:
     """The problem of a source of images."""
     problem = shifted(spec, source)
     known = {field.name: getattr(problem, field.name) for field in fields(problem)}
-    pool = source.X[: source.n_train]
+    pool, labels = source.X[: source.n_train], source.labels[: source.n_train]
+    if labels.min() < 0:  # of no class of this data set
+        pool = pool[labels >= 0]
     return ImageProblem(**known, dataset=spec.dataset, pool=pool, folder=folder)
 
 
