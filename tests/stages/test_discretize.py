@@ -28,6 +28,7 @@ from shoal.stages.discretize import (
     find_point_masses,
     kmeans,
 )
+from shoal.stages.discretize.centers import _first_largest
 from shoal.testing import (
     check_table_estimator,
     make_table_problem,
@@ -245,6 +246,14 @@ def test_assign_to_centers_is_the_nearest(seed):
     slow = [min(range(4), key=lambda c: ((p - centers[c]) ** 2).sum()) for p in points]
     assert_array_equal(assign_to_centers(points, centers), slow)
     assert_array_equal(assign_to_centers(points, centers[[0, 0]]), 0)
+
+
+@given(st.sampled_from([1, 2, 20, 255, 256, 300]), st.integers(0, 2**16))
+def test_first_largest_is_argmax(n_rows, seed):
+    """Whole numbers tie often; one column is NaN, as after an overflow."""
+    table = np.random.default_rng(seed).integers(0, 4, (n_rows, 30)).astype(float)
+    table[:, 7] = np.nan
+    assert_array_equal(_first_largest(table), table.argmax(axis=0))
 
 
 @pytest.mark.parametrize(
