@@ -10,7 +10,7 @@ from tests.scale.conftest import PART_ROWS
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io import assign, batches
-from shoal.scale import predicting
+from shoal.scale import placing, predicting
 
 
 def predict(model, data, out, **options):
@@ -149,7 +149,98 @@ def test_what_cannot_be_classed_is_said_and_nothing_appears(
     with pytest.raises(CodedError) as error:
         predict(model, tmp_path / "rows.parquet", tmp_path / "out")
     assert error.value.code == code
-    assert not (tmp_path / "out").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_refusal_in_the_middle_leaves_nothing(world, model, tmp_path, workers):
+    """The eighth part cannot be classed; those before it are of no use to anybody."""
+    bad = world.frame.assign(x2=world.frame["x2"].where(world.frame.index != 11_000))
+    bad.to_parquet(tmp_path / "rows.parquet", row_group_size=PART_ROWS)
+    for options in ({}, {"checkpoint": tmp_path / "kept"}):
+        with pytest.raises(CodedError, match="row 11001, x2"):
+            predict(
+                model, tmp_path / "rows.parquet", tmp_path / "out", workers=workers,
+                **options,
+            )  # fmt: skip
+    assert {one.name for one in tmp_path.iterdir()} == {"rows.parquet", "kept"}
+    assert not any((tmp_path / "kept").iterdir())
+    with pytest.raises(CodedError, match="no Ray cluster answers"):
+        predict(
+            model, world.folder, tmp_path / "out", engine="ray", address="127.0.0.1:1"
+        )
+    assert {one.name for one in tmp_path.iterdir()} == {"rows.parquet", "kept"}
+
+
+def test_a_checkpoint_keeps_parts_that_are_done(world, model, tmp_path):
+    """Nothing is classed twice, whichever output it is for; no room is taken twice."""
+    kept, first, again = (tmp_path / name for name in ("kept", "first", "again"))
+    found = predict(model, world.folder, first, checkpoint=kept)
+    assert found.stages[0]["resumed"] == 0
+    found = predict(model, world.folder, again, checkpoint=kept)
+    assert found.stages[0]["resumed"] == 10
+    for part in first.iterdir():
+        assert part.samefile(again / part.name)
+    assert len(pd.read_parquet(again)) == found.n_rows == 12_000
+    assert {one.name for one in tmp_path.iterdir()} == {"kept", "first", "again"}
+
+
+def test_another_disk_gets_copies(world, model, tmp_path, monkeypatch):
+    def no_links(source, target):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", no_links)
+    found = predict(model, world.folder, tmp_path / "out", checkpoint=tmp_path / "kept")
+    assert len(pd.read_parquet(found.path)) == 12_000
+    assert len(list(tmp_path.glob("kept/predicted-*/part-*.parquet"))) == 10
+
+
+def test_what_killed_calls_have_left_goes_with_the_next(world, model, tmp_path):
+    """Parts of other settings for the same output; those of another output stay."""
+    out, key = tmp_path / "out", "0123456789abcdef"
+    own = [f".out.{key}.partial", f".out.{key}.01234567.old", f".out.{key}.partial2"]
+    for name in (*own, f".other.{key}.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part-00000.parquet").touch()
+    predict(model, world.folder, out)
+    left = sorted(one.name for one in tmp_path.iterdir())
+    assert left == [f".other.{key}.partial", f".out.{key}.partial2", "out"]
+
+
+def test_a_part_that_a_killed_worker_was_at_is_not_published(
+    world, model, tmp_path, monkeypatch
+):
+    def half(folder, out, **options):
+        (folder / ".part-00003.parquet.01234567.tmp").touch()
+        placing.publish(folder, out, **options)
+
+    monkeypatch.setattr(predicting, "publish", half)
+    found = predict(model, world.folder, tmp_path / "out")
+    names = sorted(one.name for one in found.path.iterdir())
+    assert names == [f"part-{number:05d}.parquet" for number in range(10)]
+
+
+def test_parts_that_cannot_be_seen_are_not_taken_for_done(
+    world, model, tmp_path, monkeypatch
+):
+    """As where a node writes to a disk of its own."""
+    monkeypatch.setattr(predicting, "_refuse_absent", lost(predicting._refuse_absent))
+    with pytest.raises(CodedError, match="was written where it cannot be seen") as e:
+        predict(model, world.folder, tmp_path / "out")
+    assert e.value.code == "E140"
+    assert not any(tmp_path.iterdir())
+    monkeypatch.undo()
+    assert predict(model, world.folder, tmp_path / "out").n_rows == 12_000
+
+
+def lost(check):
+    """A check that comes after a part has vanished."""
+
+    def after(folder, parts, results):
+        (folder / "part-00004.parquet").unlink()
+        check(folder, parts, results)
+
+    return after
 
 
 def test_rows_without_domain_are_left_out_when_asked(world, model, tmp_path):
@@ -172,7 +263,7 @@ def test_a_part_without_any_domain_is_left_out(world, model, tmp_path):
     gaps.assign(site=gaps["site"].where(gaps.index < 0)).to_parquet(data)
     with pytest.raises(CodedError, match="no row has a domain"):
         predict(model, data, tmp_path / "none", drop_missing_domain=True)
-    assert not (tmp_path / "none").exists()
+    assert {one.name for one in tmp_path.iterdir()} == {"rows.parquet", "out"}
 
 
 def test_rows_without_domain_are_counted_as_such(world, model, tmp_path):
@@ -193,7 +284,7 @@ def test_parts_classed_by_other_columns_are_not_taken_for_these(
         monkeypatch.setattr(predicting, "__version__", version)
         monkeypatch.setattr(model, "schema_", {**model.schema_, "missing": missing})
         monkeypatch.setattr(
-            predicting, "_take_place", lambda partial, out: names.append(partial.name)
+            placing, "_take_place", lambda partial, out: names.append(partial.name)
         )
         predict(model, world.folder / "first.parquet", tmp_path / "out")
     assert len(set(names)) == 3

@@ -180,6 +180,7 @@ class InParts:
                 self.data,
                 path,
                 drop_missing_domain=self.drawn.rows.drop_missing_domain,
+                checkpoint=self.place.checkpoint,
                 **self.place.options,
             )
             model.scale_["stages"] += found.stages

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from shoal.engine.outcome import Outcome, attempt, death, failure_of
+from shoal.engine.outcome import Numbered, Outcome, attempt, death, failure_of
 from shoal.exceptions import CodedError
 
 __all__ = ["connected", "run_on_ray", "slots"]
@@ -20,7 +20,7 @@ def run_on_ray(
     workers: int | None = None,
     gpu_share: float | None = None,
     retries: int = 2,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Numbered:
     """Yield the number and the outcome of every item as it comes."""
     with connected(address) as ray:
         yield from _run(ray, function, items, workers, gpu_share, retries)
@@ -65,7 +65,7 @@ def _run(
     workers: int | None,
     gpu_share: float | None,
     retries: int,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Numbered:
     task = ray.remote(attempt).options(
         num_cpus=1, num_gpus=gpu_share or 0, max_retries=retries
     )

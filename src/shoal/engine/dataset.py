@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from shoal.engine.cluster import connected, slots
-from shoal.engine.outcome import Outcome, attempt, death, failure_of
+from shoal.engine.outcome import Numbered, Outcome, attempt, death, failure_of
 
 __all__ = ["run_on_ray_data"]
 
@@ -25,7 +25,7 @@ def run_on_ray_data(
     workers: int | None = None,
     gpu_share: float | None = None,
     retries: int = 2,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Numbered:
     """Yield the number and the outcome of every item as it comes."""
     listed = list(items)
     if not listed:

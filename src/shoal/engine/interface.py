@@ -1,16 +1,14 @@
 """One call for every place where work can run."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shoal.engine.cluster import run_on_ray
 from shoal.engine.dataset import run_on_ray_data
-from shoal.engine.outcome import Outcome, attempt
+from shoal.engine.outcome import Numbered, Outcome, attempt
 from shoal.engine.processes import run_in_processes
 
 __all__ = ["ENGINES", "iterate_runs", "map_runs"]
-
-Numbered = Iterator[tuple[int, Outcome]]
 
 
 def map_runs(

@@ -1,11 +1,11 @@
 """What became of one item: its value, or why there is none."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Failure", "Outcome", "attempt", "death"]
+__all__ = ["Failure", "Numbered", "Outcome", "attempt", "death"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class Outcome:
     item: Any
     value: Any = None
     failure: Failure | None = None
+
+
+#: The number and the outcome of every item as it comes; closing it ends the work.
+Numbered = Generator[tuple[int, Outcome], None, None]
 
 
 def attempt(function: Callable[[Any], Any], item: Any) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Any
 
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 
-from shoal.engine.outcome import Outcome, attempt, death, failure_of
+from shoal.engine.outcome import Numbered, Outcome, attempt, death, failure_of
 
 __all__ = ["run_in_processes"]
 
@@ -33,7 +33,7 @@ def run_in_processes(
     gpu_share: float | None = None,
     retries: int = 2,
     address: None = None,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Numbered:
     """Yield the number and the outcome of every item as it comes."""
     queue = enumerate(items)
     pool = [_Worker(variables) for variables in _environments(workers, gpu_share)]

@@ -73,15 +73,8 @@ def adapt(
         raise ValueError(f"level must lie between 0 and 1; got {level!r}")
     if counts_words(model):
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
-    with begin(
-        data,
-        engine=engine,
-        address=address,
-        workers=workers,
-        checkpoint=checkpoint,
-        progress=progress,
-        part_rows=part_rows,
-    ) as running:
+    where = engine, address, workers, checkpoint, progress, part_rows
+    with begin(data, *where) as running:
         n_rows = running.data.n_rows
         schema = schema_of(model, running.data.columns)
         frame, _ = draw_rows(running, schema.needed, sample, seed=seed)

@@ -63,15 +63,8 @@ def diagnose(
         What was noticed about the rows.
     """
     check_whole(2, sample=sample, n_permutations=n_permutations)
-    with begin(
-        data,
-        engine=engine,
-        address=address,
-        workers=workers,
-        checkpoint=checkpoint,
-        progress=progress,
-        part_rows=part_rows,
-    ) as running:
+    where = engine, address, workers, checkpoint, progress, part_rows
+    with begin(data, *where) as running:
         schema = schema_of(model, running.data.columns)
         rule = known_rule(schema, running.data.columns)
         options = Options(

@@ -139,15 +139,8 @@ def fit(
     """
     options = Options(domain=domain, features=features, **reading)
     check_settings(estimator, sample, passes)
-    with begin(
-        data,
-        engine=engine,
-        address=address,
-        workers=workers,
-        checkpoint=checkpoint,
-        progress=progress,
-        part_rows=part_rows,
-    ) as running:
+    where = engine, address, workers, checkpoint, progress, part_rows
+    with begin(data, *where) as running:
         drawn = draw_table(running, sample, options)
         return fit_drawn(estimator, drawn, running, passes)
 

@@ -1,9 +1,5 @@
 """The class of every row of a data set of any size, written part by part."""
 
-import os
-import re
-import shutil
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,16 +20,21 @@ from shoal.io.table import Message, Table
 from shoal.scale.exact import lean
 from shoal.scale.fitting import digest_of_model
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
+from shoal.scale.placing import (
+    DONE,
+    discard,
+    publish,
+    refuse_place,
+    unfinished,
+    unless_refused,
+)
 from shoal.scale.rows import Batch, Rows, domains_of, known_rule, schema_of
 from shoal.scale.running import Progress, Work, begin, check_engine, check_whole
-from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
+from shoal.scale.store import Result, pack_frame, unpack_frames
 
 __all__ = ["Predicted", "predict", "rows_by_class"]
 
 Array = np.ndarray[Any, Any]
-
-# Entries of a folder that predict has written, the last of a worker that was ended.
-OWN = re.compile(r"part-\d+\.parquet|_done|\.part-\d+\.parquet\.\w+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def predict(
     engine: str = "local",
     address: str | None = None,
     workers: int | None = None,
+    checkpoint: Any = None,
     progress: Progress | None = None,
     part_rows: int = PART_ROWS,
 ) -> Predicted:
@@ -94,6 +96,9 @@ def predict(
         rows. It appears when it is whole. Until then finished parts are kept beside
         it, and a second call goes on from them. On a cluster, a path that every node
         can write to.
+    checkpoint : path, default=None
+        Folder to keep finished parts in instead, also when all are done; on a cluster,
+        one that every node can write to. The caller removes it.
     pooled, prevalence
         As in :func:`shoal.io.assign`.
     min_confidence : float, default=0.8
@@ -110,7 +115,7 @@ def predict(
     check_engine(engine, address, workers)
     check_whole(1, part_rows=part_rows)
     out, parts = Path(out), list_parts(data, part_rows=part_rows)
-    _refuse_place(out, data, parts, force=force)
+    refuse_place(out, data, parts, force=force)
     rows, rule = _rows(model, parts, pooled or prevalence is not None)
     rows = replace(rows, drop_missing_domain=drop_missing_domain)
     mix = None if prevalence is None else np.asarray(prevalence, dtype=float)
@@ -120,26 +125,17 @@ def predict(
         "drop": drop_missing_domain, "files": parts.files, "part_rows": part_rows,
         "schema": rows.schema.to_dict(), "version": __version__,
     }  # fmt: skip
-    partial = out.absolute().with_name(f".{out.name}.{digest_of(settings)}.partial")
-    partial.mkdir(parents=True, exist_ok=True)
-    work = PredictRows(
-        lean(model), rows, rule, str(partial), pooled, mix, min_confidence
-    )
-    done = partial / "_done"
-    with begin(
-        parts,
-        engine=engine,
-        address=address,
-        workers=workers,
-        checkpoint=done,
-        progress=progress,
-    ) as running:
+    kept = unfinished(out, settings, checkpoint)
+    work = PredictRows(lean(model), rows, rule, str(kept), pooled, mix, min_confidence)
+    with (
+        begin(parts, engine, address, workers, kept / DONE, progress) as running,
+        unless_refused(kept),
+    ):
         results = list(running.run("predict", work, settings))
         found = _collect(results, out, running)
-    _refuse_absent(partial, parts, results)
-    _refuse_place(out, data, parts, force=force)  # it may have changed since
-    shutil.rmtree(done)
-    _take_place(partial, out)
+    _refuse_absent(kept, parts, results)
+    refuse_place(out, data, parts, force=force)  # it may have changed since
+    publish(kept, out, keep=checkpoint is not None)
     return found
 
 
@@ -267,52 +263,9 @@ def _refuse_absent(folder: Path, parts: Parts, results: list[Result]) -> None:
     for part, result in zip(parts.parts, results, strict=True):
         n_rows = result["doubtful"][0]
         if n_rows and not (folder / file_name(part)).is_file():
+            discard(folder)  # a second call must not take it for done
             raise CodedError(
                 "E140",
                 f'"{folder / file_name(part)}" was written where it cannot be seen',
                 "choose a folder that every node of the cluster can write to",
             )
-
-
-# ---- the place of the output ---------------------------------------------------------
-
-
-def _refuse_place(out: Path, data: Any, parts: Parts, *, force: bool) -> None:
-    """E136 where something is that may not be replaced; data may not, even by force."""
-    place, hint = out.resolve(), "choose another path"
-    given = data if isinstance(data, (list, tuple)) else [data]
-    folders = [Path(one).resolve() for one in given if Path(one).is_dir()]
-    files = [Path(part.path).resolve() for part in parts.parts]
-    if any(one.is_relative_to(place) for one in (*folders, *files)):
-        raise CodedError("E136", f'"{out}" is or holds the data', hint)
-    for folder in folders:
-        # names that begin with a dot or _ are not data there
-        inside = place.is_relative_to(folder) and place.relative_to(folder).parts
-        if inside and not any(name[0] in "._" for name in inside):
-            raise CodedError("E136", f'"{out}" lies among the data', hint)
-    if not out.exists():
-        return
-    if not force:
-        raise CodedError("E136", f'"{out}" exists already', f"--force, or {hint}")
-    if out.is_dir():
-        other = [one.name for one in out.iterdir() if not OWN.fullmatch(one.name)]
-        if other:
-            text = f'"{out}" holds "{min(other)}", which is no prediction'
-            raise CodedError("E136", text, hint)
-
-
-def _take_place(partial: Path, out: Path) -> None:
-    """Rename what is whole; what was there before goes last."""
-    old = partial.with_suffix(f".{uuid.uuid4().hex[:8]}.old")
-    if out.exists():
-        os.replace(out, old)
-    try:
-        os.replace(partial, out)
-    except BaseException:
-        if old.exists():
-            os.replace(old, out)
-        raise
-    if old.is_dir() and not old.is_symlink():
-        shutil.rmtree(old)
-    else:
-        old.unlink(missing_ok=True)

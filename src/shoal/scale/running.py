@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shoal import __version__
-from shoal.engine import Failure, Outcome, iterate_runs
+from shoal.engine import Failure, Numbered, Outcome, iterate_runs
 from shoal.engine.cluster import connected
-from shoal.exceptions import CodedError, InputError, ModelFileError, ShoalWarning
+from shoal.exceptions import (
+    CodedError,
+    CodedWarning,
+    InputError,
+    ModelFileError,
+    ShoalWarning,
+)
 from shoal.io.table import Message
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
 from shoal.scale.store import Result, Shelf, digest_of
@@ -104,9 +110,11 @@ class Running:
         todo = [number for number in range(n_parts) if number not in shelf]
         self.tell(name, 1 - len(todo) / n_parts)
         parts = [self.data.parts[number] for number in todo]
-        for done, (index, outcome) in enumerate(self._outcomes(work, parts), start=1):
-            shelf.write(todo[index], self._value(outcome))
-            self.tell(name, 1 - (len(todo) - done) / n_parts)
+        # closed whatever happens: no worker goes on after an error
+        with closing(self._outcomes(work, parts)) as outcomes:
+            for done, (index, outcome) in enumerate(outcomes, start=1):
+                shelf.write(todo[index], self._value(outcome))
+                self.tell(name, 1 - (len(todo) - done) / n_parts)
         self.note(name, begun, self.data.n_rows, resumed=n_parts - len(todo))
         return self._read(shelf, n_parts)
 
@@ -145,7 +153,7 @@ class Running:
         log.warning("%d passes over all rows: %s", len(moved), said)
         text = f"{len(moved)} passes over all rows have {said}"
         hint = "more passes (passes=, from Python), or a larger sample"
-        self.messages["W161"] = Message("W161", text, hint)
+        self.messages["W170"] = Message("W170", text, hint)
         return said
 
     def keep(self, messages: Iterable[Message]) -> None:
@@ -156,9 +164,9 @@ class Running:
     def warn(self) -> None:
         """Say all messages as Python does, where the result has no place for them."""
         for one in self.messages.values():
-            warnings.warn(f"{one.text}; {one.hint}", ShoalWarning, stacklevel=3)
+            warnings.warn(CodedWarning(one.code, one.text, one.hint), stacklevel=3)
 
-    def _outcomes(self, work: Work, parts: list[Part]) -> Iterator[tuple[int, Outcome]]:
+    def _outcomes(self, work: Work, parts: list[Part]) -> Numbered:
         if self.engine == "ray":
             where = "ray-data"
         else:
@@ -191,7 +199,6 @@ class Running:
 @contextmanager
 def begin(
     data: Any,
-    *,
     engine: str = "local",
     address: str | None = None,
     workers: int | None = None,

@@ -69,14 +69,7 @@ def draw(
     """
     check_whole(2, n_rows=n_rows)
     options = Options(domain=domain, seed=seed, **reading)
-    with begin(
-        data,
-        engine=engine,
-        address=address,
-        workers=workers,
-        checkpoint=checkpoint,
-        progress=progress,
-    ) as running:
+    with begin(data, engine, address, workers, checkpoint, progress) as running:
         return draw_table(running, n_rows, options).table
 
 
