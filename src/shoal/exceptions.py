@@ -7,6 +7,7 @@ write Python meet, have a code that never changes its meaning.
 
 __all__ = [
     "CodedError",
+    "CodedWarning",
     "CollapseWarning",
     "CompileWarning",
     "ConstantColumnWarning",
@@ -23,6 +24,22 @@ __all__ = [
 
 class ShoalWarning(UserWarning):
     """Base class of all warnings of shoal."""
+
+
+class CodedWarning(ShoalWarning):
+    """What reading noticed about rows, with a code that never changes its meaning.
+
+    Attributes
+    ----------
+    code : str
+        ``W`` and three digits; ``shoal explain CODE`` says more.
+    text, hint : str
+        What was noticed, and what to do about it.
+    """
+
+    def __init__(self, code: str, text: str, hint: str) -> None:
+        super().__init__(f"{text}; {hint}")
+        self.code, self.text, self.hint = code, text, hint
 
 
 class IdentifiabilityWarning(ShoalWarning):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
+from shoal.exceptions import CodedWarning, IdentifiabilityWarning, InputError
 from shoal.io.images import (
     BAD_SHARE,
     ImageList,
@@ -87,7 +87,8 @@ def find_images(
         )
     listed = list_images(root, domain_from=domain_from, skip_bad=skip_bad)
     for message in listed.messages:
-        warnings.warn(f"{message.text}; {message.hint}", ShoalWarning, stacklevel=3)
+        said = CodedWarning(message.code, message.text, message.hint)
+        warnings.warn(said, stacklevel=3)
     names, counts = np.unique(listed.domains.astype(str), return_counts=True)
     if counts.min() < 2:
         warnings.warn(
