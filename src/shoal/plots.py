@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.report.palette import MARKERS, class_color
+from shoal.palette import MARKERS, class_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,7 +22,8 @@ import shoal
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io import history
 from shoal.io.files import canonical_digest
-from shoal.io.models import MODELS, read_manifest
+from shoal.io.model_classes import MODELS
+from shoal.io.models import read_manifest
 from shoal.io.parts import ALLOWED
 from shoal.io.values import CLASSES, Reader, Writer
 
@@ -346,7 +347,7 @@ def test_a_class_can_join(
     with pytest.raises(TypeError, match="must be one of .* got Shifted"):
         shoal.save(model, tmp_path / "model")
     (tmp_path / "shifted_models.py").write_text(
-        "from shoal.io.models import MODELS, _dump_plain\n"
+        "from shoal.io.model_classes import MODELS, _dump_plain\n"
         "from tests.io.test_models import Shifted\n"
         "def load(content, reader):\n"
         "    state = {**content['params'], **content['state']}\n"

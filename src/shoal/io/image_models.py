@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from shoal.io.models import MODELS, dump_model, load_model
+from shoal.io.model_classes import MODELS, dump_model, load_model
 from shoal.io.values import Reader, Writer, damaged
 from shoal.vision.finetune import FineTuning
 from shoal.vision.mixture import ImageMixture

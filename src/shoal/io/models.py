@@ -28,9 +28,7 @@ import hashlib
 import json
 import platform
 import warnings
-from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,16 +42,15 @@ from shoal.exceptions import CodedError, ModelFileError
 from shoal.io.atomic import whole_folder
 from shoal.io.card import write_card
 from shoal.io.files import Folder, canonical_digest, find_model, strict_json
+from shoal.io.model_classes import dump_model, load_model
 from shoal.io.parts import dump_part, load_part
 from shoal.io.probe import check_probe, make_probe
 from shoal.io.values import Reader, Writer, damaged
+from shoal.palette import class_color
 
 __all__ = [
     "FORMAT",
-    "MODELS",
-    "dump_model",
     "load",
-    "load_model",
     "read_manifest",
     "save",
 ]
@@ -61,96 +58,6 @@ __all__ = [
 FORMAT = 1
 
 VERSIONED = ("numpy", "scipy", "scikit-learn", "safetensors", "skops")
-
-# Okabe and Ito's colours, told apart by everybody; grey for what comes after.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
-           "#000000")  # fmt: skip
-OTHER_COLOUR = "#999999"
-
-
-# ---- classes of models ---------------------------------------------------------------
-
-
-def _dump_plain(estimator: Any, writer: Writer) -> dict[str, Any]:
-    parameters = set(estimator.get_params(deep=False))
-    state = writer.state(estimator)
-    return {
-        "params": {key: state[key] for key in state if key in parameters},
-        "state": {key: state[key] for key in state if key not in parameters},
-    }
-
-
-def _plain_loader(home: str, name: str) -> Callable[[Any, Reader], Any]:
-    def load_plain(content: Any, reader: Reader) -> Any:
-        cls = getattr(import_module(home), name)
-        return reader.restore(cls, {**content["params"], **content["state"]})
-
-    return load_plain
-
-
-def _dump_merged(estimator: Any, writer: Writer) -> dict[str, Any]:
-    return {
-        "groups": [[int(index) for index in group] for group in estimator.groups],
-        "names": list(estimator.class_names_),
-        "estimator": dump_model(estimator.estimator, writer),
-    }
-
-
-def _load_merged(content: Any, reader: Reader) -> Any:
-    from shoal.merged import MergedClasses
-
-    origin = load_model(content["estimator"], reader)
-    groups = [[int(index) for index in group] for group in content["groups"]]
-    if sorted(sum(groups, [])) != list(range(origin.n_classes_)) or [] in groups:
-        raise damaged("the merged classes do not add up")
-    names = [str(name) for name in content["names"]]
-    return MergedClasses(origin, groups)._see_through(names)
-
-
-Dump = Callable[[Any, Writer], dict[str, Any]]
-Load = Callable[[Any, Reader], Any]
-
-#: How each class of model is written and read, by its name. A class that needs more
-#: than this package stands here as the module that puts its pair of functions in place
-#: when it is imported.
-MODELS: dict[str, tuple[Dump, Load] | str] = {
-    "DDFA": (_dump_plain, _plain_loader("shoal.ddfa", "DDFA")),
-    "DiscreteMixture": (
-        _dump_plain,
-        _plain_loader("shoal.discrete", "DiscreteMixture"),
-    ),
-    "DomainMixture": (_dump_plain, _plain_loader("shoal.mixture", "DomainMixture")),
-    "ImageMixture": "shoal.io.image_models",
-    "MergedClasses": (_dump_merged, _load_merged),
-}
-
-
-def dump_model(estimator: Any, writer: Writer) -> dict[str, Any]:
-    """A fitted estimator as JSON; its arrays and parts go to the writer."""
-    name = type(estimator).__name__
-    if name not in MODELS:
-        raise TypeError(
-            f"estimator must be one of {', '.join(MODELS)}; got {name} (a Pipeline or "
-            "search: save the model inside it)"
-        )
-    return {"class": name, **_functions(name)[0](estimator, writer)}
-
-
-def load_model(content: Any, reader: Reader) -> Any:
-    """The estimator of :func:`dump_model`."""
-    name = content["class"]
-    if name not in MODELS:
-        raise damaged(f"the manifest names a class of model that shoal has not: {name}")
-    return _functions(name)[1](content, reader)
-
-
-def _functions(name: str) -> tuple[Dump, Load]:
-    entry = MODELS[name]
-    if isinstance(entry, str):
-        import_module(entry)
-        entry = MODELS[name]
-    assert not isinstance(entry, str), f"{entry} must set MODELS[{name!r}]"
-    return entry
 
 
 # ---- saving --------------------------------------------------------------------------
@@ -264,11 +171,11 @@ def _readable_domains(domains: Any, writer: Writer) -> Any:
 
 
 def _classes(estimator: Any) -> dict[str, Any]:
-    colours = [*COLOURS, *[OTHER_COLOUR] * estimator.n_classes_]
+    n_classes = estimator.n_classes_
     return {
         "format": FORMAT,
         "classes": [
-            {"id": f"c{index}", "name": name, "colour": colours[index]}
+            {"id": f"c{index}", "name": name, "colour": class_color(index, n_classes)}
             for index, name in enumerate(estimator.class_names_)
         ],
         "history": list(getattr(estimator, "class_history_", [])),

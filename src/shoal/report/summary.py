@@ -12,10 +12,10 @@ import numpy as np
 
 from shoal import __version__
 from shoal.analysis.diagnose.thresholds import THRESHOLDS
+from shoal.palette import class_color
 from shoal.report.cards import make_cards
 from shoal.report.checks import describe_checks, describe_verdict
 from shoal.report.gather import ReportRows, gather, redacted
-from shoal.report.palette import class_color
 from shoal.report.profile import numeric_columns
 from shoal.report.projection import Plane, domain_plane, feature_plane, sample_rows
 from shoal.report.scoring import describe_score
@@ -146,31 +146,40 @@ def summarize(
         images=images,
     )
     rows = redacted(rows) if redact else rows
-    prevalence = describe_prevalence(model, intervals)
-    checks = describe_checks(rows, diagnosis)
-    kept = None if intervals is None else intervals.co_assignment
-    cards, shown = make_cards(rows, kept if _same_rows(kept, rows) else None)
-    return {
+    about = {
         "schema": SCHEMA,
         "title": title or _title(source, redact),
         "kind": kind,
         "redacted": bool(redact),
-        "size": _size(rows),
         "made": _made(model, command, model_path, seconds, seed, redact),
         "source": _source(source, redact),
         "columns": _columns(columns, rows),
+        "choice": describe_choice(choice),
+        "groups": describe_groups(rows, groups),
+    }
+    return about | _found(rows, intervals, diagnosis, refits, seed)
+
+
+def _found(
+    rows: ReportRows, intervals: Any, diagnosis: Any, refits: Sequence[Any], seed: int
+) -> Record:
+    """What the rows and the model say together."""
+    model = rows.model
+    checks = describe_checks(rows, diagnosis)
+    kept = None if intervals is None else intervals.co_assignment
+    cards, shown = make_cards(rows, kept if _same_rows(kept, rows) else None)
+    return {
+        "size": _size(rows),
         "domains": _domains(rows, intervals),
         "classes": _classes(rows, cards),
         "verdict": describe_verdict(rows, model.prevalence_, checks),
-        "prevalence": prevalence,
+        "prevalence": describe_prevalence(model, intervals),
         "differences": describe_differences(model, intervals),
-        "groups": describe_groups(rows, groups),
         "cards": cards,
         "shown_columns": shown,
         "maps": _maps(rows, seed),
         "checks": checks,
         "reruns": describe_reruns(rows, refits),
-        "choice": describe_choice(choice),
         "neighbours": describe_neighbours(rows, refits),
         "score": describe_score(rows),
     }

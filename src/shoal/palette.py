@@ -1,6 +1,6 @@
 """Colours of classes: the eight of Okabe and Ito, told apart by every kind of eye."""
 
-__all__ = ["DASHES", "GREY", "MARKERS", "OKABE_ITO", "class_color"]
+__all__ = ["GREY", "MARKERS", "OKABE_ITO", "class_color"]
 
 #: Colours that stay apart under all common forms of colour blindness, best first.
 OKABE_ITO = (
@@ -17,8 +17,6 @@ OKABE_ITO = (
 GREY = "#8A8F98"
 #: Shapes of matplotlib, one per colour: nothing rests on colour alone.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-#: Line styles of matplotlib.
-DASHES = ("-", "--", ":", "-.")
 
 
 def class_color(index: int, n_classes: int) -> str:
