@@ -28,6 +28,7 @@ from shoal.metrics import matched_accuracy, true_prevalence
 
 FILES = {
     "assignments.parquet",
+    "class_counts.csv",
     "diagnostics.json",
     "draws.npz",
     "model",

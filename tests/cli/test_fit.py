@@ -16,6 +16,7 @@ from shoal.datasets import load_penguins
 
 FILES = {
     "assignments.parquet",
+    "class_counts.csv",
     "diagnostics.json",
     "draws.npz",
     "model",

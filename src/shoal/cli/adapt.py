@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.models import Device, Loaded, Model, load_model
-from shoal.cli.options import Force, Level, Out, Speech, Work, working
+from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import RUN, filled_folder, refuse_existing
 from shoal.cli.prevalences import current_records
@@ -46,6 +46,7 @@ def adapt(
     level: Level = 0.9,
     device: Device = "auto",
     out: Out = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """The class mix of a new domain, with intervals; the classes stay as they are.
@@ -57,7 +58,7 @@ def adapt(
     means nothing.
     """
     plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
-    with running("adapt", **speech.options) as output:
+    with running("adapt", redact=redact, **speech.options) as output:
         folder = out or default_folder(model, domain_name)
         refuse_existing(folder, FILES, force=force)
         refuse_in_place(folder, model)
@@ -145,7 +146,10 @@ def write(
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
         write_csv(place / PREVALENCE, records)
         details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
-        write_record(place, "adapt", output.arguments, details)
+        arguments = output.arguments
+        if output.redact:  # both may name files after somebody
+            details, arguments = {"fit_score": found["fit_score"]}, ()
+        write_record(place, "adapt", arguments, details)
     output.files = [folder / name for name in FILES]
 
 

@@ -2,7 +2,7 @@
 
 from shoal.cli.groups import with_groups
 from shoal.cli.looking import describe, remarks
-from shoal.cli.options import Force, Out, Speech, Work
+from shoal.cli.options import Force, Out, Redact, Speech, Work
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
@@ -22,6 +22,7 @@ def check(
     work: Work,
     speech: Speech,
     out: Out = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """How each column is read, rows per domain, what stands out; fits nothing.
@@ -31,14 +32,14 @@ def check(
     the domain away. With --out, writes check.json.
     """
     plan = {"read": Stage(f"reading {name_of(data)}"), "look": Stage("looking at it")}
-    with running("check", **speech.options) as output:
+    with running("check", redact=redact, **speech.options) as output:
         if out is not None:
             refuse_existing(out, [FILE], force=force)
         with output.stages(plan) as stages:
             stages.begin("read")
-            table = read(output, data, source, work.seed)
+            table = read(output, data, source, work.seed, redact=redact)
             stages.begin("look")
-            output.data = describe(table, work.seed)
+            output.data = describe(table, work.seed, redact=redact)
         for remark in remarks(output.data):
             output.warn(remark.code, remark.text, remark.hint)
         if out is not None:

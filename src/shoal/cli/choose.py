@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from shoal.cli.fitting import choose_k, nothing_to_find
 from shoal.cli.groups import with_groups
+from shoal.cli.imaging import Encoder, embed_table, plan_images
 from shoal.cli.messages import CommandError
-from shoal.cli.options import Force, Out, Speech, Work, working
+from shoal.cli.options import Force, Out, Redact, Speech, Work, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
@@ -42,29 +43,34 @@ TimeLimit = Annotated[
 def choose(
     data: Data,
     source: Source,
+    encoder: Encoder,
     work: Work,
     speech: Speech,
     k: Range = None,
     repeats: Repeats = 5,
     time_limit: TimeLimit = None,
     out: Out = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """How many classes the data support: a curve and a choice, or "no clear number".
 
     Every number of classes is judged by how well it predicts the domains of held-out
     rows, by whether rows keep their class when drawn again, and by the differences
-    between domains alone. With --out, writes choose.json and a figure.
+    between domains alone. A folder of images needs --encoder. With --out, writes
+    choose.json and a figure.
     """
-    plan = {"read": Stage(f"reading {name_of(data)}"),
-            "choose": Stage("trying numbers of classes", 10)}  # fmt: skip
-    with running("choose", **speech.options) as output:
+    plan = {"read": Stage(f"reading {name_of(data)}")} | plan_images(encoder)
+    plan |= {"choose": Stage("trying numbers of classes", 10)}
+    with running("choose", redact=redact, **speech.options) as output:
         candidates = parse_range(k)
         if out is not None:
             refuse_existing(out, FILES, force=force)
         with output.stages(plan) as stages:
             stages.begin("read")
-            table = read(output, data, source, work.seed)
+            table = read(output, data, source, work.seed, redact=redact)
+            if encoder.given:
+                table, _ = embed_table(output, stages, table, encoder, work)
             refuse_images(table)
             stages.begin("choose")
             begun = time.monotonic()

@@ -1,20 +1,23 @@
 """``shoal diagnose``: do the assumptions hold here, and what to do if not."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from shoal.cli.fit import K
 from shoal.cli.fitting import Settings, fit_only, parse_k
 from shoal.cli.groups import with_groups
+from shoal.cli.imaging import Encoder, embed_table, plan_images
+from shoal.cli.messages import CommandError
 from shoal.cli.models import load_model
-from shoal.cli.options import Force, Out, Speech, Work, working
+from shoal.cli.options import Force, Out, Redact, Speech, Work, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
 from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Source, name_of, read
+from shoal.cli.redacting import without_rare_names
 from shoal.cli.runs import DIAGNOSTICS
 from shoal.cli.scaling import Place, diagnosed, opened
 from shoal.cli.tables import VERDICTS, findings_table, warn_findings
@@ -34,6 +37,7 @@ Permutations = Annotated[
 def diagnose(
     data: Data,
     source: Source,
+    encoder: Encoder,
     work: Work,
     place: Place,
     speech: Speech,
@@ -41,6 +45,7 @@ def diagnose(
     k: K = "auto",
     permutations: Permutations = 100,
     out: Out = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """Whether the classes should be trusted: every check, its number, what to do.
@@ -48,19 +53,23 @@ def diagnose(
     Four questions: do domains differ, do the classes explain it, does each class look
     alike everywhere, is the mix rich enough; and whether the table itself is sound.
     Passing means that no sign of a problem was found. Judges the --model, or one
-    fitted for the purpose. With --out, writes diagnostics.json.
+    fitted for the purpose, for which a folder of images needs --encoder. With --out,
+    writes diagnostics.json.
     """
-    settings_k = k
-    with running("diagnose", **speech.options) as output:
-        settings = Settings(work, parse_k(settings_k))
+    with running("diagnose", redact=redact, **speech.options) as output:
+        settings = Settings(work, parse_k(k), more_stages=plan_images(encoder))
         if out is not None:
             refuse_existing(out, [DIAGNOSTICS], force=force)
         with output.stages(_plan(name_of(data), model, settings)) as stages:
             # a model is asked of all rows; for a fit, a sample is all that must fit
             whole = model is not None or source.sample is None
-            ask = _ask_in_parts if place.in_parts(data, whole=whole) else _ask
-            asked = (output, stages, data, source, place, model, settings)
-            found = ask(*asked, permutations)
+            question = Question(
+                output, stages, data, source, encoder, place, model, settings,
+                permutations,
+            )  # fmt: skip
+            in_parts = place.in_parts(data, whole=whole)
+            found = question.ask_in_parts() if in_parts else question.ask()
+        found = without_rare_names(found) if redact else found
         output.data = found.to_dict()
         if out is not None:
             with filled_folder(out) as temporary:
@@ -75,7 +84,7 @@ def diagnose(
 
 
 def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]:
-    plan = {"read": Stage(f"reading {name}", 3)}
+    plan = {"read": Stage(f"reading {name}", 3), **settings.more_stages}
     if model is None and settings.k is None:
         plan["choose"] = Stage("choosing the number of classes", 3)
     if model is None:
@@ -83,59 +92,78 @@ def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]
     return plan | {"diagnose": Stage("asking whether to trust them", 6)}
 
 
-def _ask(
-    output: Output,
-    stages: Stages,
-    data: Sequence[str],
-    source: Source,
-    place: Place,
-    model: Path | None,
-    settings: Settings,
-    n_permutations: int,
-) -> Any:
-    """The diagnosis of a model, or of one fitted for the purpose."""
-    from threadpoolctl import threadpool_limits
+@dataclass(frozen=True)
+class Question:
+    """What is to be judged: a model, or one fitted for the purpose."""
 
-    seed = settings.work.seed
-    stages.begin("read")
-    with threadpool_limits(1):
-        if model is None:
-            table = read(output, data, source, seed)
-            judged, _ = fit_only(output, stages, table, settings)
-        else:
-            loaded = load_model(model)
-            table, judged = loaded.known_table(output, data, source), loaded.model
-        stages.begin("diagnose")
-        return judged.diagnose(
-            table.X, table.domains, n_permutations=n_permutations, random_state=seed
-        )
+    output: Output
+    stages: Stages
+    data: Sequence[str]
+    source: Source
+    encoder: Encoder
+    place: Place
+    model: Path | None
+    settings: Settings
+    n_permutations: int
 
+    @property
+    def seed(self) -> int:
+        """Of all chance."""
+        return self.settings.work.seed
 
-def _ask_in_parts(
-    output: Output,
-    stages: Stages,
-    data: Sequence[str],
-    source: Source,
-    place: Place,
-    model: Path | None,
-    settings: Settings,
-    n_permutations: int,
-) -> Any:
-    """The same of a sample of data that are read in parts."""
-    from threadpoolctl import threadpool_limits
+    def ask(self) -> Any:
+        """The diagnosis by all rows."""
+        from threadpoolctl import threadpool_limits
 
-    seed = settings.work.seed
-    stages.begin("read")
-    if model is not None:
-        loaded = load_model(model)
+        self.stages.begin("read")
         with threadpool_limits(1):
-            return diagnosed(stages, loaded, data, source, seed, place, n_permutations)
-    with (
-        threadpool_limits(1),
-        opened(output, stages, data, source, settings.work, place) as parts,
-    ):
-        assert parts is not None  # asked above, in the same words
-        learning = replace(settings, learn=parts.learn)
-        judged, _ = fit_only(output, stages, parts.table, learning)
-        stages.begin("diagnose")
-        return parts.diagnose(judged, n_permutations, seed)
+            table, judged = self._fit() if self.model is None else self._load()
+            self.stages.begin("diagnose")
+            return judged.diagnose(
+                table.X,
+                table.domains,
+                n_permutations=self.n_permutations,
+                random_state=self.seed,
+            )
+
+    def _fit(self) -> tuple[Any, Any]:
+        output, stages, work = self.output, self.stages, self.settings.work
+        table = read(output, self.data, self.source, self.seed, redact=output.redact)
+        if self.encoder.given:
+            table, _ = embed_table(output, stages, table, self.encoder, work)
+        judged, _ = fit_only(output, stages, table, self.settings)
+        return table, judged
+
+    def _load(self) -> tuple[Any, Any]:
+        assert self.model is not None
+        if self.encoder.given:
+            raise CommandError(
+                "E002",
+                "--encoder is for a new fit, and --model has its own network or none",
+                "leave one of them out",
+            )
+        loaded = load_model(self.model, self.encoder.device)
+        table = loaded.known_table(self.output, self.data, self.source)
+        return table, loaded.model
+
+    def ask_in_parts(self) -> Any:
+        """The diagnosis by a sample of data that are read in parts."""
+        from threadpoolctl import threadpool_limits
+
+        data, source, place, work = (
+            self.data, self.source, self.place, self.settings.work
+        )  # fmt: skip
+        self.stages.begin("read")
+        if self.model is not None:
+            asked = (load_model(self.model), data, source, self.seed, place)
+            with threadpool_limits(1):
+                return diagnosed(self.stages, *asked, self.n_permutations)
+        with (
+            threadpool_limits(1),
+            opened(self.output, self.stages, data, source, work, place) as parts,
+        ):
+            assert parts is not None  # asked before, in the same words
+            learning = replace(self.settings, learn=parts.learn)
+            judged, _ = fit_only(self.output, self.stages, parts.table, learning)
+            self.stages.begin("diagnose")
+            return parts.diagnose(judged, self.n_permutations, self.seed)

@@ -88,5 +88,5 @@ def summarize_again(
         )
     fitted = Fitted(table, loaded.model, None, intervals, diagnosis)
     shown = Path(data[0]) if table.kind == "images" else None
-    pictures = pictures_of(shown, table)
-    return summary_of(output, fitted, work, folder_of(model), images=pictures)
+    options = {"images": pictures_of(shown, table), "redact": output.redact}
+    return summary_of(output, fitted, work, folder_of(model), **options)

@@ -17,7 +17,7 @@ from shoal.cli.networks import (
     start_torch,
     warn_unreadable,
 )
-from shoal.cli.options import Force, Speech, Work, speaking, working
+from shoal.cli.options import Force, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_file, refuse_existing
 from shoal.cli.pretrain import ENCODER
@@ -64,6 +64,7 @@ def embed(
     stem: Stem = None,
     device: Device = "auto",
     out: OutFile = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """Features of images from a network, as a file for `shoal fit`.
@@ -75,7 +76,7 @@ def embed(
     """
     path = out or Path(f"{images.absolute().name}-features.npz")
     plan = {"load": Stage(f"loading {weights}"), "embed": Stage("embedding", 20)}
-    with running("embed", **speech.options) as output:
+    with running("embed", redact=redact, **speech.options) as output:
         if path.suffix != ".npz":
             text = f'cannot tell the format of "{path}"'
             raise CommandError("E102", text, "end the name of --out with .npz")
@@ -97,6 +98,7 @@ def embed(
             )
         bad = bunch.skipped[len(listed.skipped) :]
         warn_unreadable(output, bad, len(listed.names))
+        bunch = nameless(bunch) if redact else bunch
         write(path, bunch)
         output.files = [path]
         output.data = describe(bunch) | {
@@ -142,6 +144,26 @@ def write(path: Path, bunch: Any) -> None:
 
     with filled_file(path) as place:
         write_features(place, bunch)
+
+
+def nameless(bunch: Any) -> Any:
+    """The features, images known by their numbers and rare folders without names."""
+    import numpy as np
+    from sklearn.utils import Bunch
+
+    from shoal.report.gather import RARE
+
+    def common(names: Any) -> Any:
+        values, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
+        return np.where(sizes < RARE, "rare", values)[codes]
+
+    return Bunch(
+        X=bunch.X,
+        domains=common(bunch.domains),
+        labels=None if bunch.labels is None else common(bunch.labels),
+        files=np.arange(1, len(bunch.X) + 1),
+        skipped=[],
+    )
 
 
 def describe(bunch: Any) -> dict[str, Any]:

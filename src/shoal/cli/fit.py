@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from shoal.cli.cells import h5ad_of
 from shoal.cli.fitting import Fitted, Settings, find_classes, parse_k, plan_fit
 from shoal.cli.groups import with_groups
-from shoal.cli.imaging import Encoder, embed_table, plan_images
+from shoal.cli.imaging import TunedEncoder, embed_table, plan_images
 from shoal.cli.naming import names_from
 from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.pictures import ImagesFolder, pictures_of
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.reading import Data, Source, name_of, read
+from shoal.cli.redacting import without_rare_names
 from shoal.cli.runs import FILES, REPORT, write_record, write_results
 from shoal.cli.scaling import Place, opened, show_costs
 from shoal.cli.tables import VERDICTS, percent, prevalence_table, warn_findings
@@ -46,6 +48,9 @@ Reruns = Annotated[
         help="Fits from other seeds, and with k-1 and k+1, for the report.",
     ),
 ]
+NoCells = Annotated[
+    bool, speaking("--no-cells", help="Of an h5ad file, write no copy with classes.")
+]
 NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")]
 
 
@@ -53,7 +58,7 @@ NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")
 def fit(
     data: Data,
     source: Source,
-    encoder: Encoder,
+    encoder: TunedEncoder,
     work: Work,
     place: Place,
     speech: Speech,
@@ -65,6 +70,7 @@ def fit(
     images: ImagesFolder = None,
     out: Out = None,
     no_report: NoReport = False,
+    no_cells: NoCells = False,
     redact: Redact = False,
     force: Force = False,
 ) -> None:
@@ -72,13 +78,14 @@ def fit(
 
     Reads the table, chooses the number of classes unless --k says it, fits, resamples
     for intervals and diagnoses. Writes to --out (shoal-NAME if not given): the model,
-    prevalence.csv, assignments, diagnostics.json, draws.npz, summary.json, run.json
-    and report.html. A column given as --label is held aside and only used to score.
-    A folder of images needs --encoder; the model then takes such folders. Parquet data
-    that do not fit into memory are read in parts: --sample rows teach the model, and
-    what is counted is counted over all rows.
+    prevalence.csv, class_counts.csv, assignments, diagnostics.json, draws.npz,
+    summary.json, run.json and report.html; of an h5ad file also classes.h5ad, the same
+    cells with their classes. A column given as --label is held aside and only used to
+    score. A folder of images needs --encoder; the model then takes such folders.
+    Parquet data that do not fit into memory are read in parts: --sample rows teach the
+    model, and what is counted is counted over all rows.
     """
-    with running("fit", **speech.options) as output:
+    with running("fit", redact=redact, **speech.options) as output:
         known = None if names is None else names_from(names)
         more = plan_images(encoder)
         settings = Settings(work, parse_k(k), level, bootstrap, known, reruns, more)
@@ -98,12 +105,17 @@ def fit(
                 table, embedded = embed_table(output, stages, table, encoder, work)
             fitted = find_classes(output, stages, table, settings, embedded)
             fitted = fitted if parts is None else parts.exactly(fitted)
+            if redact:
+                told = without_rare_names(fitted.diagnosis)
+                fitted = replace(fitted, diagnosis=told)
             stages.begin("write")
             shown = None if embedded is None else embedded.folder
             pictures = pictures_of(images or shown, fitted.table)
             options = {"redact": redact, "images": pictures}
             summary = summary_of(output, fitted, work, folder, **options)
-            write_run(output, folder, fitted, summary, report=not no_report)
+            cells = None if redact or no_cells else h5ad_of(data, source.format)
+            kept = not no_report
+            write_run(output, folder, fitted, summary, report=kept, cells=cells)
         output.data = results(fitted, summary)
         show_results(output)
 
@@ -146,14 +158,18 @@ def write_run(
     summary: dict[str, Any],
     *,
     report: bool = True,
+    cells: Path | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write every file of the run, or none; ``tables`` are further ones, by name."""
+    """Write every file of the run, or none; ``tables`` are further ones, by name.
+
+    ``cells`` is the h5ad file that was read, if a copy with classes is wanted.
+    """
     from shoal.report import write
 
     redact = summary["redacted"]
     with filled_folder(folder, instead_of=FILES) as place:
-        write_results(place, fitted, summary, redact=redact)
+        write_results(place, fitted, summary, redact=redact, cells=cells)
         if report:
             write(summary, place / REPORT)
         for name, frame in (tables or {}).items():

@@ -1,4 +1,4 @@
-"""``shoal fit`` on a folder of images: a network's features, then as any table."""
+"""Commands on a folder of images: a network's features, then as any table."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from shoal.cli.reading import reading
 if TYPE_CHECKING:
     from shoal.io import Table
 
-__all__ = ["Embedded", "Encoder", "embed_table", "plan_images"]
+__all__ = ["Embedded", "Encoder", "TunedEncoder", "embed_table", "plan_images"]
 
 NONE = "none"
 BATCH = 1024
@@ -37,10 +37,6 @@ class Encoder:
             help="For images: the folder that `shoal pretrain` wrote, or weights.",
         ),
     ] = NONE
-    fine_tune: Annotated[
-        bool,
-        working("--fine-tune", help="For images: train the network end to end too."),
-    ] = False
     size: Annotated[
         int | None, reading("--size", min=4, help="Pixels a side; as in the training.")
     ] = None
@@ -50,6 +46,16 @@ class Encoder:
     def given(self) -> bool:
         """Whether there is one."""
         return self.encoder != NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedEncoder(Encoder):
+    """The same, where it may learn."""
+
+    fine_tune: Annotated[
+        bool,
+        working("--fine-tune", help="For images: train the network end to end too."),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,11 @@ def plan_images(encoder: Encoder) -> dict[str, Stage]:
         return {}
     stages = {"embed": Stage("embedding the images", 10)}
     tune = {"tune": Stage("training the network end to end", 60)}
-    return stages | (tune if encoder.fine_tune else {})
+    return stages | (tune if _learns(encoder) else {})
+
+
+def _learns(encoder: Encoder) -> bool:
+    return isinstance(encoder, TunedEncoder) and encoder.fine_tune
 
 
 def embed_table(
@@ -139,7 +149,7 @@ def embed_table(
     table = replace(table, X=features, schema=schema, feature_names=names, frame=None)
     folder = Path(table.source["path"])
     embedded = Embedded(
-        net, projection, folder, size, place, encoder.fine_tune, work.seed
+        net, projection, folder, size, place, _learns(encoder), work.seed
     )
     return table, embedded
 
@@ -180,6 +190,7 @@ def _encode(
         domains=table.domains[kept],
         ids=table.ids[kept],
         labels=labels,
+        places=None if table.places is None else table.places[kept],
         source=table.source | {"skipped": skipped},
     )
     return bunch.X, table

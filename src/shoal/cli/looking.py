@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import Message
+from shoal.cli.redacting import safe_source
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -27,19 +28,22 @@ UNSEEN = {
 }
 
 
-def describe(table: "Table", seed: int) -> dict[str, Any]:
-    """Columns, domains, leaks, copies and size, as plain numbers and words."""
+def describe(table: "Table", seed: int, *, redact: bool = False) -> dict[str, Any]:
+    """Columns, domains, leaks, copies and size, as plain numbers and words.
+
+    With ``redact``, without words that may come from a cell or a path.
+    """
     import numpy as np
 
     domains, codes = np.unique(np.asarray(table.domains, str), return_inverse=True)
     sizes, has_columns = np.bincount(codes), table.X is not None
     return {
         "kind": table.kind,
-        "source": table.source,
+        "source": safe_source(table.source) if redact else table.source,
         "n_rows": table.n_rows,
         "n_features": len(table.feature_names),
         "columns": [
-            {"name": one.name, "role": one.role, "reason": one.reason}
+            {"name": one.name, "role": one.role, "reason": "" if redact else one.reason}
             for one in table.columns
         ],
         "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),

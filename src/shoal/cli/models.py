@@ -39,6 +39,11 @@ class Loaded:
     model: Any
     schema: Any
 
+    def without_names(self, *, domains: bool) -> "Loaded":
+        """The same, blind to what names a row (and to a domain that is not used)."""
+        hidden = ["id", "domain"] if domains else ["id"]
+        return replace(self, schema=self.schema | dict.fromkeys(hidden))
+
     def batches(
         self,
         output: Output,
@@ -82,6 +87,7 @@ class Loaded:
             ids=_join([one.ids for one in tables]),
             labels=_join([one.labels for one in tables if one.labels is not None]),
             frame=pd.concat(frames) if frames else None,
+            places=_join([one.places for one in tables]),
         )
 
     def known_table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":

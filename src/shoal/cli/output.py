@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import typer
 from shoal.cli.messages import CATALOGUE, Message
 from shoal.cli.plain import plain
 from shoal.cli.progress import Stage, Stages, stages_on
-from shoal.exceptions import CodedError, CompileWarning, ShoalWarning
+from shoal.cli.redacting import QUOTING
+from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
 __all__ = ["COMMAND_LINE", "SCHEMA", "STRICT_EXIT", "Output", "document", "running"]
 
@@ -34,7 +35,8 @@ class Output:
     """What one run of a command says, and how.
 
     Results are shown by :meth:`show`; with ``as_json`` they are held back and one
-    document with ``data``, messages and files is printed at the end instead.
+    document with ``data``, messages and files is printed at the end instead. With
+    ``redact``, messages that may quote a cell say only what they are about.
     """
 
     command: str
@@ -44,6 +46,7 @@ class Output:
     color: bool = True
     debug: bool = False
     strict: bool = False
+    redact: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -68,7 +71,7 @@ class Output:
 
     def warn(self, code: str, text: str, hint: str) -> None:
         """Say a coded warning, once, and keep it for the JSON document."""
-        message = Message(code, text, hint, "warning")
+        message = self._safe(Message(code, text, hint, "warning"))
         if message in self.messages:
             return
         self.messages.append(message)
@@ -93,11 +96,20 @@ class Output:
 
     def fail(self, message: Message) -> typer.Exit:
         """Report an error; the caller raises what comes back."""
+        message = self._safe(message)
         self.messages.append(message)
         self.data, self.files = {}, []
         self._print_message(message)
         self.end("error")
         return typer.Exit(message.exit_code)
+
+    def _safe(self, message: Message) -> Message:
+        """The message, without what it may quote where that is to be left out."""
+        if not self.redact or message.code not in QUOTING:
+            return message
+        text = CATALOGUE[message.code].title
+        hint = f"`shoal explain {message.code}`; without --redact it is said in full"
+        return replace(message, text=text, hint=hint)
 
     def _print_message(self, message: Message) -> None:
         style = "bold red" if message.level == "error" else "bold yellow"
@@ -171,6 +183,8 @@ def _coded_warnings(output: Output) -> Iterator[None]:
         if issubclass(category, CompileWarning):
             text = str(message).partition("; ")[0]
             output.warn("W165", text, "nothing: the results are the same, only later")
+        elif isinstance(message, CodedWarning) and message.code in CATALOGUE:
+            output.warn(message.code, message.text, message.hint)
         elif issubclass(category, ShoalWarning):
             output.warn("W161", str(message), "see `shoal diagnose` for all checks")
         elif output.debug:

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from shoal.cli.cells import require_h5ad, write_cells
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.mixes import read_mix
 from shoal.cli.models import Device, Loaded, Model, load_model, refuse_no_domains
-from shoal.cli.options import Force, Speech, speaking, working
+from shoal.cli.options import Force, Redact, Speech, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_file, refuse_existing
 from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Rows, name_of
+from shoal.cli.redacting import numbered_rows
 from shoal.cli.runs import assignments_name
 from shoal.cli.scaling import NO_DOMAIN, Place, predicted
 from shoal.cli.sizes import guess_rows
@@ -43,8 +45,9 @@ Confidence = Annotated[
 ]
 OutFile = Annotated[
     Path | None,
-    speaking("--out", metavar="FILE", help="Where to: .parquet or .csv."),
+    speaking("--out", metavar="FILE", help="Where to: .parquet, .csv or .h5ad."),
 ]
+ENDINGS = (".parquet", ".csv", ".h5ad")
 
 
 @with_groups
@@ -59,6 +62,7 @@ def predict(
     min_confidence: Confidence = UNSURE,
     device: Device = "auto",
     out: OutFile = None,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """The class of every row of a new file, with probabilities; in batches.
@@ -67,18 +71,16 @@ def predict(
     seen needs `shoal adapt` first, or --pooled, or its mix as --prevalence. Writes
     --out (NAME-assignments.parquet, or .csv where parquet cannot be written): row_id,
     domain, class, the probability of each class, margin, fit_score (near 0: unlike all
-    training rows) and unsure.
+    training rows) and unsure. Of an h5ad file, --out FILE.h5ad writes the same cells
+    with their classes.
     """
     plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
-    with running("predict", **speech.options) as output:
+    with running("predict", redact=redact, **speech.options) as output:
         path = out or Path(f"{name_of(data)}-{assignments_name()}")
         check_ending(path)
-        if place.checkpoint is not None:
-            raise CommandError(
-                "E002",
-                "--checkpoint is not for predict: finished parts are kept beside --out",
-                "leave it out; the same command goes on from them",
-            )
+        if path.suffix == ".h5ad":
+            require_h5ad(data, rows.format, redact=redact)
+        refuse_checkpoint(place)
         in_parts = place.in_parts(data, whole=False)
         if not in_parts:  # what is written in parts is a folder
             refuse_existing(path, force=force)
@@ -87,6 +89,8 @@ def predict(
             loaded = load_model(model, device)
             names = list(loaded.model.class_names_)
             mix = None if prevalence is None else read_mix(prevalence, names)
+            if redact:
+                loaded = loaded.without_names(domains=pooled or mix is not None)
             stages.begin("class")
             how: dict[str, Any] = {
                 "pooled": pooled,
@@ -98,6 +102,7 @@ def predict(
                 found = predicted(output, stages, loaded, data, rows, path, **how)
                 tally = Tally(names, **found)
             else:
+                how |= {"redact": redact}
                 tally = streamed(output, stages, loaded, data, rows, path, **how)
         output.files = [path]
         output.data = tally.to_dict() | {"min_confidence": min_confidence}
@@ -106,11 +111,21 @@ def predict(
 
 def check_ending(path: Path) -> None:
     """Raise E102 before any work if the file's name does not tell its format."""
-    if path.suffix not in (".parquet", ".csv"):
+    if path.suffix not in ENDINGS:
         raise CommandError(
             "E102",
             f'cannot tell the format of "{path}"',
-            "end the name of --out with .parquet or .csv",
+            "end the name of --out with .parquet or .csv (or .h5ad, of an h5ad file)",
+        )
+
+
+def refuse_checkpoint(place: Place) -> None:
+    """Raise E002 for an option that the other commands have."""
+    if place.checkpoint is not None:
+        raise CommandError(
+            "E002",
+            "--checkpoint is not for predict: finished parts are kept beside --out",
+            "leave it out; the same command goes on from them",
         )
 
 
@@ -125,6 +140,7 @@ def streamed(
     pooled: bool,
     prevalence: Any,
     min_confidence: float,
+    redact: bool,
 ) -> "Tally":
     """Class one batch after the other, and write it."""
     from shoal.io import assign
@@ -133,9 +149,15 @@ def streamed(
     tables = loaded.batches(output, data, rows, require_domain=by_domain)
     if by_domain:
         tables = with_domains(tables)
+    if redact:
+        tables = numbered_rows(tables)
     frames = assign(loaded.model, tables, pooled=pooled, prevalence=prevalence)
     tally = Tally(list(loaded.model.class_names_))
-    write(path, tally.counting(marked(frames, min_confidence), stages, data))
+    counted = tally.counting(marked(frames, min_confidence), stages, data)
+    if path.suffix == ".h5ad":
+        write_cells(path, Path(data[0]), loaded.model, counted)
+    else:
+        write(path, counted)
     return tally
 
 

@@ -11,7 +11,7 @@ import typer
 
 from shoal.cli.messages import CommandError
 from shoal.cli.output import Output
-from shoal.cli.redacting import without_rare_values
+from shoal.cli.redacting import without_rare_domains, without_rare_values
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -158,7 +158,8 @@ def read(
     table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
     for message in table.messages:
         output.warn(message.code, message.text, message.hint)
-    table = without_rare_values(table) if redact else table
+    if redact:
+        table = without_rare_domains(without_rare_values(table))
     return without_empty_bags(output, table)
 
 
@@ -203,6 +204,7 @@ def without_empty_bags(output: Output, table: "Table") -> "Table":
         ids=None if table.ids is None else np.asarray(table.ids)[filled],
         labels=None if table.labels is None else np.asarray(table.labels)[filled],
         frame=None if table.frame is None else table.frame[filled],
+        places=None if table.places is None else table.places[filled],
     )
 
 

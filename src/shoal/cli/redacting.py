@@ -1,10 +1,12 @@
 """``--redact``: no value that could point at somebody in anything that is written.
 
 The report leaves out rows, ids, pictures, words and rare values by itself. What remains
-is the model, which must know its categories and words to class new rows: those that few
-rows share are not even used.
+is the model, which must know its domains, categories and words to class new rows: those
+that few rows share lose their names or are not even used. Messages that may quote a
+cell say only what they are about.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,83 @@ from shoal.cli.messages import CommandError
 if TYPE_CHECKING:
     from shoal.io import Table
 
-__all__ = ["without_rare_values"]
+__all__ = [
+    "QUOTING",
+    "numbered_rows",
+    "row_numbers",
+    "safe_source",
+    "without_rare_domains",
+    "without_rare_names",
+    "without_rare_values",
+]
+
+#: Codes of messages that may quote a cell, a file or the name of a domain.
+QUOTING = frozenset(
+    "E001 E108 E116 E119 E127 E128 E134 E142 E143 E148 "
+    "W111 W121 W128 W129 W143 W145".split()
+)
+
+
+def numbered_rows(tables: Iterable["Table"]) -> Iterator["Table"]:
+    """The tables, rows known by their numbers in the source alone."""
+    for table in tables:
+        yield replace(table, ids=row_numbers(table))
+
+
+def row_numbers(table: "Table") -> Any:
+    """Numbers of the rows in their source, from 1."""
+    import numpy as np
+
+    places = np.arange(table.n_rows) if table.places is None else table.places
+    return places + 1
+
+
+def safe_source(source: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a file, without its name."""
+    return {key: source[key] for key in ("fingerprint", "rows", "bytes")
+            if key in source}  # fmt: skip
+
+
+def without_rare_domains(table: "Table") -> "Table":
+    """The table, domains of fewer than ten rows without their names."""
+    import numpy as np
+
+    from shoal.report.gather import RARE, RARE_DOMAIN
+
+    names, codes, sizes = np.unique(
+        np.asarray(table.domains).astype(str), return_inverse=True, return_counts=True
+    )
+    rare = sizes < RARE
+    rule = table.schema.domain
+    if rule is not None and rule.merged:  # thin ones, by their names
+        rule = replace(rule, merged=(), into=None)
+    if not rare.any():
+        return replace(table, schema=replace(table.schema, domain=rule))
+    hidden = [f"{RARE_DOMAIN} {index}" for index in range(len(names))]
+    safe = np.where(rare, hidden, names).astype(object)
+    groups = table.groups and {
+        safe[names == str(domain)][0]: group for domain, group in table.groups.items()
+    }
+    rule = None if rule is None else replace(rule, kind="text")
+    schema = replace(table.schema, domain=rule)
+    return replace(table, domains=safe[codes], groups=groups, schema=schema)
+
+
+def without_rare_names(diagnosis: Any) -> Any:
+    """The diagnosis, domains of fewer than ten rows without their names."""
+    import numpy as np
+
+    from shoal.analysis.diagnose.findings import find_all
+    from shoal.report.gather import RARE, RARE_DOMAIN
+
+    sizes = np.asarray(diagnosis.numbers["rows_per_domain"])
+    names = [
+        f"{RARE_DOMAIN} {index}" if size < RARE else str(name)
+        for index, (name, size) in enumerate(zip(diagnosis.domains, sizes, strict=True))
+    ]
+    domains = np.array(names, dtype=object)
+    findings = find_all(diagnosis.numbers, domains, diagnosis.class_names)
+    return replace(diagnosis, findings=tuple(findings), domains=domains)
 
 
 def without_rare_values(table: "Table") -> "Table":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,7 +10,7 @@ from shoal.cli.drawing import draw, named, summarize_again
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.models import Model
-from shoal.cli.options import Force, Speech, Work, speaking, working
+from shoal.cli.options import Force, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
 from shoal.cli.pictures import ImagesFolder, add_pictures
 from shoal.cli.places import refuse_changed, update_record
@@ -56,6 +56,7 @@ def report(
     images: ImagesFolder = None,
     out: OutFile = None,
     open_it: Open = False,
+    redact: Redact = False,
     force: Force = False,
 ) -> None:
     """Draw the report of a run again: with other names, title, sections or size.
@@ -65,7 +66,7 @@ def report(
     where, differences, classes, map, trust, uncertainty, choice, score, reproduce. The
     page of a run is replaced where nobody changed it; any other only with --force.
     """
-    with running("report", **speech.options) as output:
+    with running("report", redact=redact, **speech.options) as output:
         run = folder_of(model)
         path = out or run / REPORT
         refuse_changed(path, run, force=force)
@@ -74,6 +75,7 @@ def report(
             summary = summarize_again(output, model, data, rows, work)
         else:
             summary = named(output, read_summary(model), model)
+            refuse_rows(summary, redact=redact)
         if images is not None:
             add_pictures(summary, images)
         if title is not None:
@@ -85,6 +87,16 @@ def report(
         show(output)
         if open_it:
             typer.launch(path.absolute().as_uri())
+
+
+def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
+    """Raise E162 where a summary that shows rows is to be drawn without them."""
+    if redact and not summary.get("redacted"):
+        raise CommandError(
+            "E162",
+            "the summary of the run shows rows, which --redact leaves out",
+            "pass the data after the model, to describe them anew",
+        )
 
 
 def check_sections(names: Sequence[str]) -> list[str] | None:

@@ -3,15 +3,17 @@
 import csv
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli.cells import CELLS, write_cells
 from shoal.cli.messages import CommandError
 from shoal.cli.output import SCHEMA
 from shoal.cli.places import RUN, fingerprints
 from shoal.cli.plain import write_json
+from shoal.cli.redacting import row_numbers
 from shoal.cli.version import collect_versions
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ Record = Mapping[str, Any]
 
 MODEL = "model"
 PREVALENCE = "prevalence.csv"
+COUNTS = "class_counts.csv"
 DIAGNOSTICS = "diagnostics.json"
 DRAWS = "draws.npz"
 SUMMARY = "summary.json"
@@ -47,7 +50,7 @@ ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 #: Every name that a run may write.
 FILES = (
     *(MODEL, PREVALENCE, *ASSIGNMENTS, DIAGNOSTICS, DRAWS, SUMMARY, REPORT),
-    *(SKIPPED, RUN),
+    *(COUNTS, CELLS, SKIPPED, RUN),
 )
 
 
@@ -55,9 +58,17 @@ FILES = (
 
 
 def write_results(
-    place: Path, fitted: "Fitted", summary: Record, *, redact: bool = False
+    place: Path,
+    fitted: "Fitted",
+    summary: Record,
+    *,
+    redact: bool = False,
+    cells: Path | None = None,
 ) -> None:
-    """All files of a fit but its report and its record."""
+    """All files of a fit but its report and its record.
+
+    ``cells`` is the h5ad file that was read, if its cells are to be written too.
+    """
     import numpy as np
 
     import shoal
@@ -67,7 +78,7 @@ def write_results(
     stored, training = fitted.stored or fitted.model, _training(summary)
     shoal.save(stored, place / MODEL, schema=table.schema, summary=training)
     write_csv(place / PREVALENCE, prevalence_records(summary))
-    _write_assignments(place, fitted, redact)
+    _write_rows(place, fitted, redact, cells)
     write_json(place / DIAGNOSTICS, fitted.diagnosis.to_dict())
     np.savez_compressed(
         place / DRAWS,
@@ -92,27 +103,58 @@ def _training(summary: Record) -> dict[str, Any]:
     }
 
 
-def _write_assignments(place: Path, fitted: "Fitted", redact: bool) -> None:
+def _write_rows(
+    place: Path, fitted: "Fitted", redact: bool, cells: Path | None
+) -> None:
+    """The class of every row, how many each domain has, and the cells if there are."""
     from shoal.io import assign, write_assignments
     from shoal.io.marking import marked
 
+    frames: Iterable[Any]
     if fitted.assign is not None:
         fitted.assign(place / ASSIGNMENTS[0])
-        return
-    table = fitted.table
-    if redact or table.ids is None:
-        table = replace(table, ids=row_numbers(table))
-    rows = marked(assign(fitted.model, [table]))
-    write_assignments(place / assignments_name(), rows)
+        frames = _read_classes(place / ASSIGNMENTS[0])
+    else:
+        table, model = fitted.table, fitted.model
+        if redact or table.ids is None:
+            table = replace(table, ids=row_numbers(table))
+        frames = list(marked(assign(model, [table])))
+        write_assignments(place / assignments_name(), frames)
+        if cells is not None:
+            about = {"level": fitted.intervals.level, "source": table.source}
+            facts = {"intervals": fitted.intervals, "about": about}
+            write_cells(place / CELLS, cells, model, frames, **facts)
+    write_counts(place / COUNTS, fitted, frames)
 
 
-def row_numbers(table: Any) -> Any:
-    """Numbers of the rows in their source, from 1."""
-    import numpy as np
+def _read_classes(path: Path) -> Iterator[Any]:
+    """Domains and classes of rows that were written in parts."""
+    from shoal.io.batching import BATCH_ROWS
+    from shoal.io.columnar import read_chunks
 
-    if table.frame is not None:  # its index knows which rows were left out
-        return np.asarray(table.frame.index) + 1
-    return np.arange(1, table.n_rows + 1)
+    how: dict[str, Any] = {"batch_rows": BATCH_ROWS, "columns": ["domain", "class"]}
+    for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+        yield from read_chunks(part, "parquet", **how)
+
+
+def write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
+    """Rows of each domain by class, the table that compositional tests begin with."""
+    from collections import Counter
+
+    from shoal.scale.predicting import rows_by_class
+
+    sizes: Counter[Any] = Counter()
+    for frame in frames:
+        sizes += rows_by_class(frame)
+    groups = {str(one): group for one, group in (fitted.table.groups or {}).items()}
+    names = fitted.model.class_names_
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["domain", *["group"] * bool(groups), *names])
+        for domain in map(str, fitted.model.domains_):
+            group = [groups[domain]] if groups else []
+            counts = [sizes[domain, name] for name in names]
+            writer.writerow([domain, *group, *counts])
 
 
 def assignments_name() -> str:

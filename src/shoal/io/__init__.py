@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.io.annotation import annotate, annotate_h5ad
     from shoal.io.assignments import assign, write_assignments
     from shoal.io.batching import batches
     from shoal.io.images import list_images, read_pixels
@@ -21,6 +22,8 @@ __all__ = [
     "Message",
     "Schema",
     "Table",
+    "annotate",
+    "annotate_h5ad",
     "assign",
     "batches",
     "list_images",
@@ -37,6 +40,8 @@ _HOMES = {
     "Message": "shoal.io.table",
     "Schema": "shoal.io.schema",
     "Table": "shoal.io.table",
+    "annotate": "shoal.io.annotation",
+    "annotate_h5ad": "shoal.io.annotation",
     "assign": "shoal.io.assignments",
     "batches": "shoal.io.batching",
     "list_images": "shoal.io.images",

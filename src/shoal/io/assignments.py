@@ -46,7 +46,8 @@ def assign(
     pandas.DataFrame
         ``row_id``, ``domain``, ``class`` (its name), ``p_<name>`` for each class,
         ``margin`` (the lead of the most probable class over the next) and
-        ``fit_score`` (share of training rows that are at least as unusual).
+        ``fit_score`` (share of training rows that are at least as unusual). The index
+        says which row of its source a row is, from 0.
     """
     names = pd.Index(model.class_names_)
     check_is_fitted(model)
@@ -66,7 +67,7 @@ def assign(
         columns |= {f"p_{name}": proba[:, place] for place, name in enumerate(names)}
         columns["margin"] = first_two[:, 1] - first_two[:, 0]
         columns["fit_score"] = fit_score(rows)
-        yield pd.DataFrame(columns)
+        yield pd.DataFrame(columns, index=table.places)
 
 
 def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:

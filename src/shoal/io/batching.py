@@ -92,6 +92,7 @@ def batches(
     names = file_names(paths) if all(map(is_path, paths)) else [None]
     start = n_kept = 0
     for path, name in zip(paths, names, strict=True):
+        before = start
         told = replace(options, require_domain=require_domain)
         for content in _contents(path, told, schema, batch_rows):
             numbered = _numbered(content, start)
@@ -102,7 +103,9 @@ def batches(
                 messages += dropped
             if numbered.n_rows:
                 n_kept += numbered.n_rows
-                yield _table(numbered, schema, name, messages, require_domain)
+                table = _table(numbered, schema, name, messages, require_domain)
+                places = before + numbered.frame.index.to_numpy()
+                yield replace(table, places=places)
     if start and not n_kept:
         raise InputError("E110", "no row has a domain", "fill them in")
 

@@ -66,6 +66,8 @@ class Table:
         The chosen columns as people know them, before any encoding.
     groups : dict or None
         The group of each domain, where a column of groups was named.
+    places : ndarray of int or None
+        Which row of its source each row is, from 0, whatever was left out.
     """
 
     X: Any
@@ -80,6 +82,7 @@ class Table:
     messages: list[Message] = field(default_factory=list)
     frame: Any = None
     groups: dict[Any, str] | None = None
+    places: Array | None = None
 
     @property
     def n_rows(self) -> int:

@@ -19,6 +19,7 @@ KINDS = ("table", "counts", "text", "embedding", "images")
 BATCH_ROWS = 65_536
 # A value that fewer rows share could point at somebody.
 RARE = 10
+RARE_DOMAIN = "rare domain"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def redacted(rows: ReportRows) -> ReportRows:
     """
     rare = rows.rows_per_domain < RARE
     domains = [
-        f"rare domain {index}" if rare[index] else name
+        f"{RARE_DOMAIN} {index}" if rare[index] and not _is_hidden(name) else name
         for index, name in enumerate(rows.domains)
     ]
     return replace(
@@ -158,6 +159,11 @@ def redacted(rows: ReportRows) -> ReportRows:
         images=None,
         show_rows=False,
     )
+
+
+def _is_hidden(domain: str) -> bool:
+    """Whether a domain has lost its name already, before the fit."""
+    return domain.startswith(f"{RARE_DOMAIN} ")
 
 
 def _safe_features(rows: ReportRows) -> list[str]:

@@ -69,8 +69,11 @@ COLUMNS = {
     ),
     "W117": Explanation(
         "a column that numbers the rows",
-        "A column is different in every row and looks like an id. It is not used as a "
-        "feature. Naming it with --id makes this quiet and puts it in the results.",
+        "A column tells every row from the others: whole numbers that count the rows "
+        "(gaps where rows were left out do not matter) or are called an id, or words "
+        "of which nearly all differ. It is not used as a feature. Naming it with --id "
+        "makes this quiet and puts it in the results; if it is a measurement after "
+        "all, insist with --features.",
     ),
     "E119": Explanation(
         "mixed types",

@@ -28,4 +28,11 @@ SCALE = {
         "formats, and options that need all rows at once, are not for them.",
         exit_code=2,
     ),
+    "W170": Explanation(
+        "passes that have not converged",
+        "Over data that are read in parts, prevalences are made exact by passes over "
+        "all rows. The last of them still moved a prevalence by more than sampling "
+        "would: the shares are near, not exact. A larger --sample to begin with helps, "
+        "and from Python more passes (`passes=`).",
+    ),
 }

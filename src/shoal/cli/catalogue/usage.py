@@ -42,10 +42,15 @@ USAGE = {
     ),
     "E136": Explanation(
         "the output exists",
-        "The folder or file that the command would write exists already. Choose "
-        "another with --out, or overwrite with --force; other files in the folder are "
-        "never touched. Only `shoal demo` replaces an earlier demo without asking, "
-        "and only where nobody changed its files since.",
+        "What the command would write exists already, or lies where it must not: in "
+        "the folder of the model that is being adapted, among the data, or in a folder "
+        "that holds something else. Choose another place with --out. Where a run, a "
+        "model, predictions or a training that was stopped are in the way, --force "
+        "replaces them (`shoal pretrain` can also go on with --resume); other files in "
+        "the folder are never touched, and data never replaced by predictions in "
+        "parts. Three things are replaced without asking, and only where nobody "
+        "changed them since: an earlier `shoal demo`, and the page and prevalence.csv "
+        "of a run by `shoal report` and `shoal name`.",
         exit_code=2,
     ),
     "E140": Explanation(
