@@ -85,12 +85,13 @@ def slope_table(slopes: dict, factor: str) -> list[str]:
     if not slopes:
         return []
     lines = [
-        f"| exponent of the time in {factor} | all points | last three | derived |",
-        "|---|---|---|---|",
+        f"| exponent in {factor} | time, all points | last three | derived | memory |",
+        "|---|---|---|---|---|",
     ]
     lines += [
         f"| {name} | {found['all']:.2f} | {found['last three']:.2f} "
-        f"| {DERIVED[name][factor]} |"
+        f"| {DERIVED[name][factor]} "
+        f"| {'' if found['memory'] is None else format(found['memory'], '.2f')} |"
         for name, found in slopes.items()
     ]
     return lines
@@ -149,29 +150,32 @@ def _images(folder: Path) -> list[str]:
 
 
 def plot(record: dict[str, Any], path: Path) -> None:
-    """Seconds against each factor, one panel each, both axes logarithmic."""
+    """Seconds and memory against each factor, both axes logarithmic."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "shoal"  # the same record gives the same file
-    figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
-    names = list(record["points"][0]["tasks"])
-    for axis, factor in zip(axes.ravel(), FACTORS, strict=True):
-        points = scan_of(record, factor)
-        for index, name in enumerate(names):
-            known = [
-                (p["value"], p["tasks"][name]["ours"]["seconds"])
-                for p in points
-                if "seconds" in p["tasks"][name]["ours"]
-            ]
-            if known:
-                axis.loglog(*zip(*known, strict=True), marker="o", ms=3,
-                            color=f"C{index}", label=name)  # fmt: skip
-        axis.set(xlabel=factor, ylabel="processor seconds", title=FACTORS[factor])
-        axis.grid(alpha=0.3)
+    figure, axes = plt.subplots(4, 2, figsize=(10, 15), layout="constrained")
+    quantities = {"seconds": "processor seconds", "peak_mib": "MiB beyond the rows"}
+    for row, factor in zip(axes, FACTORS, strict=True):
+        for axis, (quantity, label) in zip(row, quantities.items(), strict=True):
+            draw_scan(axis, scan_of(record, factor), quantity)
+            axis.set(xlabel=factor, ylabel=label, title=FACTORS[factor])
+            axis.grid(alpha=0.3)
     if axes[0, 0].lines:
         axes[0, 0].legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def draw_scan(axis: Any, points: list[dict], quantity: str) -> None:
+    """One line per task, in the same colours everywhere."""
+    for index, name in enumerate(DERIVED):
+        runs = [(p["value"], p["tasks"][name]["ours"].get(quantity)) for p in points]
+        shown = [run for run in runs if run[1]]  # no memory has no logarithm
+        if shown:
+            values, measured = zip(*shown, strict=True)
+            style = {"marker": "o", "ms": 3, "color": f"C{index}", "label": name}
+            axis.loglog(values, measured, **style)

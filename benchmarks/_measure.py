@@ -5,6 +5,7 @@ of each counts. Process time stands beside wall time, because on a shared machin
 time measures the neighbours.
 """
 
+import ctypes
 import json
 import os
 import platform
@@ -40,6 +41,67 @@ def take_turns(
             took = time.perf_counter() - wall, time.process_time() - process
             best[name] = Seconds(*map(min, best[name], took))
     return best
+
+
+class Clock:
+    """Smallest times of a task's runs, and the memory that the first of them took."""
+
+    #: Seconds of one run after which no second is needed, and of several together.
+    LONG, ENOUGH = 5.0, 0.6
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self.run, self.turns, self.spent = run, 0, 0.0
+        self.best = Seconds(float("inf"), float("inf"))
+        self.peak: float | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has run long enough; the first turn also warms up."""
+        return self.spent > (self.ENOUGH if self.turns > 1 else self.LONG)
+
+    def turn(self) -> None:
+        """Run once."""
+        before = None if self.turns else _reset_peak()
+        wall, process = time.perf_counter(), time.process_time()
+        self.run()
+        took = Seconds(time.perf_counter() - wall, time.process_time() - process)
+        if before is not None:
+            self.peak = _memory("VmHWM") - before
+        self.best = Seconds(*map(min, self.best, took))
+        self.turns, self.spent = self.turns + 1, self.spent + took.process
+
+    def result(self) -> dict[str, float | int | None]:
+        """What to keep of it: seconds are of the processor, memory in MiB."""
+        found = {"seconds": self.best.process, "wall": self.best.wall}
+        return {**found, "peak_mib": self.peak, "turns": self.turns}
+
+
+def race(runs: Mapping[str, Callable[[], Any]], turns: int = 9) -> dict[str, dict]:
+    """Let tasks take turns, each until it has run long enough."""
+    clocks = {name: Clock(run) for name, run in runs.items()}
+    for _ in range(turns):
+        for clock in clocks.values():
+            if not clock.done:
+                clock.turn()
+    return {name: clock.result() for name, clock in clocks.items()}
+
+
+def _reset_peak() -> float | None:
+    """Begin a new high-water mark (Linux); the memory held now, in MiB."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # free but still held, it would hide a peak
+        Path("/proc/self/clear_refs").write_text("5")
+    except (OSError, AttributeError):
+        return None
+    return _memory("VmRSS")
+
+
+def _memory(name: str) -> float:
+    """One entry of the process's own accounts, in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) / 1024
+    raise KeyError(name)
 
 
 def peak_bytes(run: Callable[[], Any]) -> int:

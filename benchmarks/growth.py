@@ -7,26 +7,25 @@
 One factor at a time, from a middle point; each point in a process of its own, where
 ours and what a user would write by hand take turns. Times are processor times, the
 smallest of the turns; memory is the peak beyond what was there before the task. A task
-that would take longer than ``--limit`` seconds, judged by the point before it, is left
-out, and the record says so. ``--check`` measures some points anew and compares ratios
-to the library calls with the record: seconds are another machine's business.
+that would take longer than ``--limit`` seconds, or more than ``--memory`` GiB beyond
+the rows, judged by the points before it, is left out, and the record says so.
+``--check`` measures some points anew and compares ratios to the library calls with the
+record: seconds are another machine's business. What is worse is measured once more,
+because a neighbour on the machine can slow one side down.
 """
 
 import argparse
-import ctypes
 import json
 import os
 import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from _growth_pages import DERIVED, write_pages
-from _measure import ROOT, environment, slope, write_json
+from _growth_pages import DERIVED, scan_of, write_pages
+from _measure import ROOT, environment, race, slope, write_json
 
 RECORD = "results/performance/growth.json"
 # Fewer domains than classes cannot be told apart: each factor has a middle of its own.
@@ -49,13 +48,14 @@ SCANS: dict[str, tuple[dict[str, int], list[int]]] = {
     ),
 }
 CHECKED = {"rows": [30_000, 100_000], "classes": [10], "features": [30]}
+SIDES = ("ours", "by_hand")
 # A ratio this much above the recorded one is a regression; neighbours on the machine
 # move it by less.
 TOLERANCE = 1.5
-# Tasks longer than this need no second turn.
-LONG = 5.0
 # Tasks shorter than this say more about the clock than about the code.
 SHORTEST = 0.005
+# Memory below this many MiB is the interpreter's.
+SMALLEST = 4.0
 
 
 def main() -> int:
@@ -64,6 +64,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=SCANS, default=list(SCANS))
     parser.add_argument("--values", nargs="+", type=int, help="only these points")
     parser.add_argument("--limit", type=float, default=40.0)
+    parser.add_argument("--memory", type=float, default=14.0)
     parser.add_argument("--record", type=Path, default=ROOT / RECORD)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--pages", action="store_true")
@@ -74,7 +75,7 @@ def main() -> int:
         return 0
     record = read(args.record)
     if args.check:
-        return check(record, args.limit)
+        return check(record, args.limit, args.memory)
     if not args.pages:
         measure(record, args)
     print(write_pages(record, args.record.parent))
@@ -104,7 +105,8 @@ def measure(record: dict, args: argparse.Namespace) -> None:
             if args.values and value not in args.values:
                 continue
             point = known_point(record, factor, size)
-            skip = too_long(record, factor, value, args.limit) | measured(point)
+            skip = too_much(record, factor, value, args.limit, args.memory)
+            skip |= measured(point)
             if point["tasks"] and not still_wanted(point, skip):
                 continue
             merge(point, in_own_process(size, skip))
@@ -166,33 +168,45 @@ def in_own_process(size: dict[str, int], skip: dict[str, str]) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def too_long(record: dict, factor: str, value: int, limit: float) -> dict[str, str]:
-    """Sides that the points before say would take too long, with the reason."""
-    before = [p for p in record["points"] if p["factor"] == factor]
-    before = sorted((p for p in before if p["value"] < value), key=lambda p: p["value"])
+def too_much(
+    record: dict, factor: str, value: int, limit: float, memory: float
+) -> dict[str, str]:
+    """Sides that the points before say would be too slow or too large, with why."""
+    before = [p for p in scan_of(record, factor) if p["value"] < value]
     reasons: dict[str, str] = {}
     for name in before[0]["tasks"] if before else []:
-        for side in ("ours", "by_hand"):
-            known = [
-                (p["value"], p["tasks"][name][side]["seconds"])
-                for p in before
-                if "seconds" in p["tasks"][name][side]
-            ]
-            expected = expect(known, value, DERIVED[name][factor])
+        for side in SIDES:
+            runs = {p["value"]: p["tasks"][name][side] for p in before}
+            seconds = known(runs, "seconds")
+            expected = expect(seconds, value, DERIVED[name][factor])
+            gib = linearly(known(runs, "peak_mib"), value) / 1024
             if expected > limit:
                 reasons[f"{name}/{side}"] = f"left out: about {expected:.0f} s"
+            elif factor == "rows" and gib > memory:
+                reasons[f"{name}/{side}"] = f"left out: about {gib:.0f} GiB"
     return reasons
 
 
+def known(runs: dict[int, dict], quantity: str) -> list[tuple[int, float]]:
+    """Values and what was measured there, where it was."""
+    return [(value, run[quantity]) for value, run in runs.items() if run.get(quantity)]
+
+
 def expect(known: list[tuple[int, float]], value: int, derived: float) -> float:
-    """Seconds at a value, by the last two points; by one, three quarters as steep."""
+    """Extrapolate the last two points; one, three quarters as steep as derived."""
     if not known:
         return 0.0
     exponent = 0.75 * derived
     if len(known) > 1:
         exponent = slope(*zip(*known[-2:], strict=True))
-    last, seconds = known[-1]
-    return float(seconds * (value / last) ** exponent)
+    last, measured = known[-1]
+    return float(measured * (value / last) ** exponent)
+
+
+def linearly(known: list[tuple[int, float]], value: int) -> float:
+    """Extrapolate the last point in proportion."""
+    last, measured = known[-1] if known else (1, 0.0)
+    return measured * value / last
 
 
 def run_point(size: dict[str, int], skip: dict[str, str]) -> dict:
@@ -203,73 +217,36 @@ def run_point(size: dict[str, int], skip: dict[str, str]) -> dict:
     point = Point(Size(**size))
     tasks: dict[str, dict] = {}
     for name, ours, by_hand in point.tasks():
-        tasks[name] = {}
-        for side, run in (("ours", ours), ("by_hand", by_hand)):
-            reason = skip.get(f"{name}/{side}")
-            tasks[name][side] = {"reason": reason} if reason else clock(run)
+        sides = dict(zip(SIDES, (ours, by_hand), strict=True))
+        reasons = {side: skip.get(f"{name}/{side}") for side in sides}
+        found = race({side: run for side, run in sides.items() if not reasons[side]})
+        tasks[name] = {
+            side: found.get(side, {"reason": reason})
+            for side, reason in reasons.items()
+        }
     return {"size": asdict(point.size), "tasks": tasks}
-
-
-def clock(run: Callable[[], Any], enough: float = 0.3, turns: int = 5) -> dict:
-    """Smallest times of a few runs, and the memory the first one took."""
-    seconds = wall = float("inf")
-    spent, peak = 0.0, None
-    for turn in range(turns):
-        before = reset_peak() if turn == 0 else None
-        begun = time.perf_counter(), time.process_time()
-        run()
-        took = time.perf_counter() - begun[0], time.process_time() - begun[1]
-        wall, seconds = min(wall, took[0]), min(seconds, took[1])
-        if before is not None:
-            peak = status("VmHWM") - before
-        spent += took[1]
-        if spent > (enough if turn else LONG):  # the first turn also warms up
-            break
-    return {"seconds": seconds, "wall": wall, "peak_mib": peak}
-
-
-def reset_peak() -> float | None:
-    """Begin a new high-water mark (Linux); the memory held now, in MiB."""
-    try:
-        ctypes.CDLL(None).malloc_trim(
-            0
-        )  # what is free but still held would hide a peak
-        Path("/proc/self/clear_refs").write_text("5")
-    except (OSError, AttributeError):
-        return None
-    return status("VmRSS")
-
-
-def status(name: str) -> float:
-    """One entry of the process's own memory accounts, in MiB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) / 1024
-    raise KeyError(name)
 
 
 # ---- slopes and ratios ---------------------------------------------------------------
 
 
-def slopes(points: list[dict], quantity: str = "seconds") -> dict:
-    """Exponent of each task's time in each factor: all points, and the last three."""
+def slopes(points: list[dict]) -> dict:
+    """Exponents of each task in each factor: of its time and of its memory."""
     result: dict[str, dict] = {}
     for factor in dict.fromkeys(point["factor"] for point in points):
-        scan = sorted(
-            (p for p in points if p["factor"] == factor), key=lambda p: p["value"]
-        )
+        scan = scan_of({"points": points}, factor)
         result[factor] = {}
         for name in scan[0]["tasks"]:
-            known = [
-                (p["value"], p["tasks"][name]["ours"][quantity])
-                for p in scan
-                if quantity in p["tasks"][name]["ours"]
-            ]
-            if len(known) >= 3:
-                values, seconds = map(list, zip(*known, strict=True))
+            runs = {p["value"]: p["tasks"][name]["ours"] for p in scan}
+            seconds = known(runs, "seconds")
+            memory = [one for one in known(runs, "peak_mib") if one[1] > SMALLEST]
+            if len(seconds) >= 3:
                 result[factor][name] = {
-                    "all": slope(values, seconds),
-                    "last three": slope(values[-3:], seconds[-3:]),
+                    "all": slope(*zip(*seconds, strict=True)),
+                    "last three": slope(*zip(*seconds[-3:], strict=True)),
+                    "memory": slope(*zip(*memory, strict=True))
+                    if len(memory) >= 3
+                    else None,
                 }
     return result
 
@@ -278,7 +255,7 @@ def ratios(point: dict) -> dict[str, float]:
     """Ours over by hand, for tasks that both sides ran long enough to be timed."""
     result = {}
     for name, sides in point["tasks"].items():
-        times = [sides[side].get("seconds", 0.0) for side in ("ours", "by_hand")]
+        times = [sides[side].get("seconds", 0.0) for side in SIDES]
         if min(times) > SHORTEST:
             result[name] = times[0] / times[1]
     return result
@@ -289,30 +266,40 @@ def summary(point: dict) -> str:
     return ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios(point).items())
 
 
-def check(record: dict, limit: float) -> int:
+def check(record: dict, limit: float, memory: float) -> int:
     """Measure some points anew; 1 where a ratio has become worse."""
     worse = []
     for factor, values in CHECKED.items():
         for size in sizes_of(factor, values):
-            known = [p for p in record["points"] if p["size"] == size]
-            if known:
-                skip = too_long(record, factor, size[factor], limit)
-                now = in_own_process(size, skip)
-                worse += regressions(known[0], now)
+            for point in (p for p in record["points"] if p["size"] == size):
+                skip = too_much(record, factor, size[factor], limit, memory)
+                worse += grown(point, skip)
     for line in worse:
         print(line)
     print(f"{len(worse)} ratios worse than the record's by {TOLERANCE} or more")
     return 1 if worse else 0
 
 
-def regressions(known: dict, now: dict, tolerance: float = TOLERANCE) -> list[str]:
+def grown(point: dict, skip: dict[str, str]) -> list[str]:
+    """Ratios worse than the point's own: now, and when measured once more."""
+    now = in_own_process(point["size"], skip)
+    print(f"{point['size']}: {summary(now)}", flush=True)
+    first = regressions(point, now)
+    if not first:
+        return []
+    again = regressions(point, in_own_process(point["size"], skip))
+    return [line for name, line in again.items() if name in first]
+
+
+def regressions(known: dict, now: dict) -> dict[str, str]:
     """Tasks whose ratio to the library has grown by more than the tolerance."""
     before, after = ratios(known), ratios(now)
-    return [
-        f"{known['size']}: {name} took {before[name]:.2f} x by hand, now {ratio:.2f} x"
+    return {
+        name: f"{known['size']}: {name} took {before[name]:.2f} x by hand, now "
+        f"{ratio:.2f} x"
         for name, ratio in after.items()
-        if name in before and ratio > tolerance * max(before[name], 1 / tolerance)
-    ]
+        if name in before and ratio > TOLERANCE * max(before[name], 1 / TOLERANCE)
+    }
 
 
 if __name__ == "__main__":
