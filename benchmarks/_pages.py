@@ -1,4 +1,4 @@
-"""Tables of the bars and of k-means, as Markdown that the documentation includes."""
+"""Tables of bars, k-means and scale, as Markdown that the documentation includes."""
 
 from typing import Any
 
@@ -71,3 +71,49 @@ def kmeans_page(record: dict[str, Any]) -> str:
             f"| {row['prevalence_error']:.4f} |"
         )
     return "\n".join(lines)
+
+
+def scale_page(record: dict[str, Any]) -> str:
+    """Each size fitted and classed in parts, then how memory grows."""
+    lines = [
+        "| rows | fit | predict | peak memory, all processes | accuracy | of the best "
+        "possible | prevalence error, all rows | sample alone | passes moved |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for rows, found in sorted(record["sizes"].items(), key=lambda one: int(one[0])):
+        truth = found["truth"]
+        errors = [
+            decimals(truth[which]["prevalence_error_mean"], 4)
+            for which in ("all rows", "sample alone")
+        ]
+        moved = ", ".join(decimals(move, 5) for move in found["scale"]["moved"])
+        lines.append(
+            f"| {int(rows):,} | {found['fit_seconds']:.0f} s "
+            f"| {found['predict_seconds']:.0f} s | {found['peak_gib']:.2f} GiB "
+            f"| {decimals(truth['accuracy_all_rows'], 3)} "
+            f"| {decimals(truth['best accuracy'], 3)} | {' | '.join(errors)} "
+            f"| {moved} |"
+        )
+    memory, ddfa = record["memory"], record["DDFA"]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Memory grows by {memory['gib_per_million_rows']:.4f} GiB for a million "
+            f"rows (log-log slope {decimals(memory['log_slope'], 3)}). "
+            f"{record['estimators']}. `DDFA`, its table counted over the same "
+            f"{ddfa['rows']:,} rows, took {ddfa['fit_seconds']:.0f} s to fit and "
+            f"{ddfa['peak_gib']:.2f} GiB. Version: {versions(record)}.",
+        ]
+    )
+
+
+def versions(record: dict[str, Any]) -> str:
+    """Commits that were measured, each once."""
+    runs = [*record["sizes"].values(), record["DDFA"]]
+    return ", ".join(dict.fromkeys(f"`{run['commit']}`" for run in runs))
+
+
+def decimals(value: float, digits: int) -> str:
+    """A number below 1 without its leading zero."""
+    return f"{value:.{digits}f}".replace("0.", ".", 1)
