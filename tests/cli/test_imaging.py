@@ -218,3 +218,54 @@ def test_pictures_are_found_by_the_ids_of_rows(here: Path, cli, tmp_path: Path):
     assert 'error[E101] no folder "nowhere"' in ended.stderr
     assert cli(*fit, "--images", "photos", "--force").code == 0
     assert (out / "report.html").read_text().count("data:image") > 10
+
+
+def test_images_are_checked_without_a_network(here: Path, cli):
+    ended = cli("check", "photos")
+    assert ended.code == 0, ended.stderr
+    assert "120 images (120 PNG), 8 x 8 pixels" in ended.stdout
+    assert "0 features" not in ended.stdout
+    found = json.loads(cli("check", "photos", "--json").stdout)["data"]
+    assert found["images"]["formats"] == {"PNG": 120}
+    assert found["leaks"] == {}
+
+
+def test_the_number_of_classes_of_images_can_be_chosen(here: Path, cli):
+    ended = cli("choose", "photos", *FIT[2:6], "--k", "2:3", "--repeats", 0, "--json")
+    assert ended.code == 0, ended.stderr
+    assert json.loads(ended.stdout)["data"]["n_classes"] == 2
+    ended = cli("choose", "photos")
+    assert ended.code == 3
+    assert "error[E124]" in ended.stderr
+    assert "hint: add --encoder WEIGHTS" in ended.stderr
+
+
+def test_images_are_judged_without_a_model(here: Path, cli):
+    ended = cli("diagnose", "photos", *FIT[2:8], "--permutations", 2, "--json")
+    assert ended.code == 0, ended.stderr
+    assert json.loads(ended.stdout)["data"]["verdict"] in ("clear", "caution")
+    ended = cli("diagnose", "photos", *FIT[2:4], "--model", "run")
+    assert ended.code == 2
+    assert "error[E002] --encoder is for a new fit" in ended.stderr
+
+
+def test_redacted_images_have_no_names_and_no_pictures(here: Path, cli, tmp_path: Path):
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    shutil.copytree(here / "photos", photos)
+    for path in sorted(photos.rglob("*.png")):
+        path.rename(path.with_name(f"Zebulon-{path.name}"))
+    ended = cli("fit", photos, *FIT[2:-2], "--redact", "--out", out / "run", "--json")
+    assert ended.code == 0, ended.stderr
+    told = [ended.stdout, (out / "run" / "report.html").read_text()]
+    predict = ["predict", out / "run", photos, "--out", out / "rows.csv", "--redact"]
+    told.append(cli(*predict, "--json").stdout)
+    told.append((out / "rows.csv").read_text())
+    rows = pd.read_parquet(out / "run" / "assignments.parquet")
+    assert rows["row_id"].tolist() == list(range(1, 121))
+    embed = ["embed", photos, "--weights", "net.safetensors", "--device", "cpu"]
+    told.append(cli(*embed, "--out", out / "x.npz", "--redact", "--json").stdout)
+    with np.load(out / "x.npz") as packed:
+        assert packed["id"].tolist() == list(range(1, 121))
+        assert set(packed["domain"]) == set(SHARES)
+    told += [path.read_text() for path in (out / "run").rglob("*.json")]
+    assert not any("Zebulon" in text or "data:image" in text for text in told)

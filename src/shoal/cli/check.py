@@ -1,5 +1,7 @@
 """``shoal check``: how the data were read and what stands out, without fitting."""
 
+from typing import Any
+
 from shoal.cli.groups import with_groups
 from shoal.cli.looking import describe, remarks
 from shoal.cli.options import Force, Out, Redact, Speech, Work
@@ -63,6 +65,16 @@ def show(output: Output) -> None:
             ["domain", "rows"],
             [[name, str(size)] for name, size in found["domains"].items()],
         ),
+        *(show_columns(found) if found["images"] is None else show_images(found)),
+        f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
+        "told apart.",
+    )
+    output.show_files()
+
+
+def show_columns(found: dict[str, Any]) -> list[Any]:
+    """What columns tell about the domain, and the cost of a fit."""
+    return [
         plain_table(
             "Columns that tell most about the domain",
             ["column", "rows whose domain it names alone"],
@@ -72,7 +84,19 @@ def show(output: Output) -> None:
         f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
         f"beside the libraries and, on one core, very roughly "
         f"{clock(found['seconds_to_fit'])} minutes.",
-        f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
-        "told apart.",
-    )
-    output.show_files()
+    ]
+
+
+def show_images(found: dict[str, Any]) -> list[str]:
+    """What is known of images before a network has looked at them."""
+    images = found["images"]
+    wide, high = (_span(images[side]) for side in ("width", "height"))
+    formats = ", ".join(f"{n:,} {name}" for name, n in images["formats"].items())
+    return [
+        f"{found['n_rows']:,} images ({formats}), {wide} x {high} pixels. To fit them, "
+        "add --encoder with the weights of a network; `shoal pretrain` trains one."
+    ]
+
+
+def _span(ends: list[int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"

@@ -137,9 +137,9 @@ def embed_table(
             f'--encoder was given, and "{table.source.get("path")}" holds no images',
             "leave --encoder out, or pass a folder of images",
         )
+    stages.begin("embed")
     place = start_torch(encoder.device, work.threads)
     net, size = load(Path(encoder.encoder), None, None, encoder.size)
-    stages.begin("embed")
     with network_errors(BATCH):
         units, table = _encode(output, stages, table, net, size, place)
     fewer = max(len(units) // ROWS_PER_COMPONENT, 2)

@@ -48,9 +48,21 @@ def describe(table: "Table", seed: int, *, redact: bool = False) -> dict[str, An
         ],
         "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),
         "largest_k": len(domains),
+        "images": None if has_columns else _describe_images(table.frame),
         "megabytes": COPIES * _bytes(table.X) / 1e6,
         "seconds_to_fit": _seconds(table.n_rows),
         **(_look(table, codes, np.random.default_rng(seed)) if has_columns else UNSEEN),
+    }
+
+
+def _describe_images(frame: Any) -> dict[str, Any]:
+    """Formats of the files, and the least and largest width and height."""
+    return {
+        "formats": {
+            str(name): int(n) for name, n in frame["format"].value_counts().items()
+        },
+        "width": [int(frame["width"].min()), int(frame["width"].max())],
+        "height": [int(frame["height"].min()), int(frame["height"].max())],
     }
 
 

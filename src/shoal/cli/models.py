@@ -91,7 +91,7 @@ class Loaded:
         )
 
     def known_table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":
-        """All rows at once, each from a domain that the model knows."""
+        """All rows at once, from the domains that the model knows, and from each."""
         import numpy as np
 
         table = self.table(output, data, rows)
@@ -118,12 +118,21 @@ def refuse_no_domains(table: "Table") -> None:
 
 
 def check_known(domains: Any, model: Any) -> None:
-    """Raise E134 for a domain that the model has not seen."""
+    """Raise E134 for a domain that the model has not seen, E167 for an absent one."""
     known = set(model.domains_.tolist())
     unseen = [one for one in dict.fromkeys(domains.tolist()) if one not in known]
     if unseen:
         raise CommandError(
             "E134", f'the model has not seen "{unseen[0]}"', "`shoal adapt` first"
+        )
+    present = set(domains.tolist())
+    absent = [one for one in model.domains_.tolist() if one not in present]
+    if absent:
+        more = f" and {len(absent) - 1} more" * (len(absent) > 1)
+        raise CommandError(
+            "E167",
+            f'no row is from "{absent[0]}"{more}, which the model knows',
+            "pass rows of every domain, best the rows of the fit",
         )
 
 

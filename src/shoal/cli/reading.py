@@ -214,7 +214,7 @@ def refuse_images(table: "Table") -> None:
         raise CommandError(
             "E124",
             f'"{table.source["path"]}" holds images, and classes are found in columns',
-            "fit them with --encoder, or `shoal embed` them first",
+            "add --encoder WEIGHTS, or `shoal embed` them first",
         )
 
 

@@ -96,6 +96,15 @@ MODELS = {
         "without such a counterpart keeps its id: look at its card and name it with "
         "`shoal name`.",
     ),
+    "E167": Explanation(
+        "a domain of the model without rows",
+        "A model is judged, and its report drawn anew, by rows of every domain that it "
+        "knows. Some domain has none in these data: pass the rows of the fit. A domain "
+        "that was learned by `shoal adapt` counts too, and one of fewer than ten rows "
+        "has lost its name in a fit with --redact: such a model cannot be judged "
+        "again.",
+        exit_code=6,
+    ),
     "W165": Explanation(
         "a part of the training is not compiled",
         "Steps of a network's training are compiled where that works, which makes them "

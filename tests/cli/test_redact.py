@@ -1,0 +1,172 @@
+"""`--redact`: planted secrets are in no file and in no word of any command."""
+
+import json
+import shutil
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shoal.cli import main
+from shoal.cli.messages import CATALOGUE
+from shoal.cli.redacting import QUOTING
+from shoal.datasets import load_penguins
+
+#: In ids, in a rare category, in a rare domain, in a column not used, in labels.
+SECRETS = ("patient-", "Smallville", "Quixworth", "Zebulon", "Mudskipper")
+READ = ["--domain", "island", "--label", "species", "--id", "who"]
+
+
+def birds() -> pd.DataFrame:
+    penguins = load_penguins(as_frame=True)
+    frame = penguins.X.assign(island=penguins.domains, species=penguins.labels)
+    frame["who"] = [f"patient-{number:03d}" for number in range(len(frame))]
+    frame["city"] = np.where(np.arange(len(frame)) % 2, "Northtown", "Southtown")
+    frame.loc[3, "city"] = "Smallville"
+    frame["keeper"] = "Zebulon"
+    frame.loc[5:9, "species"] = "Mudskipper"
+    frame.loc[20:26, "island"] = "Quixworth Rock"
+    return frame
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows with secrets in all places, and redacted fits of all and of most."""
+    folder = tmp_path_factory.mktemp("secret")
+    frame = birds()
+    frame.to_csv(folder / "birds.csv", index=False)
+    known = frame[frame["island"] != "Quixworth Rock"].copy()
+    known.to_csv(folder / "known.csv", index=False)
+    known.loc[known.index[0], "city"] = "Smallville Heights"
+    known.to_csv(folder / "new.csv", index=False)
+    for data, out in (("birds.csv", "closed"), ("known.csv", "most")):
+        fit = ["fit", data, *READ, "--k", "3", "--bootstrap", "5", "--redact"]
+        with chdir(folder), pytest.raises(SystemExit) as end:
+            main([*fit, "--out", out, "--quiet"])
+        assert end.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def secret(cli, made: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def found_in(text: str) -> list[str]:
+    return [secret for secret in SECRETS if secret.lower() in text.lower()]
+
+
+def contents(path: Path) -> str:
+    """All that a file says, unpacked."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).to_csv()
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as packed:
+            return " ".join(str(packed[name].tolist()) for name in packed)
+    return path.read_bytes().decode(errors="replace")
+
+
+def leaks(folder: Path) -> dict[str, list[str]]:
+    """Files below a folder that hold a secret, and which."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    assert files
+    found = {path.name: found_in(contents(path)) for path in files}
+    return {name: secrets for name, secrets in found.items() if secrets}
+
+
+def test_an_open_fit_holds_the_secrets(cli, tmp_path: Path):
+    birds().to_csv(tmp_path / "birds.csv", index=False)
+    fit = ["fit", "birds.csv", *READ, "--k", "3", "--bootstrap", "5"]
+    assert cli(*fit, "--out", "open", "--quiet").code == 0
+    held = {secret for found in leaks(tmp_path / "open").values() for secret in found}
+    assert held == set(SECRETS) - {"Zebulon"}
+
+
+def test_a_fit_holds_none(secret: Path):
+    assert leaks(secret / "closed") == {}
+    counts = pd.read_csv(secret / "closed" / "class_counts.csv", index_col="domain")
+    rows = pd.read_parquet(secret / "closed" / "assignments.parquet")
+    assert rows["row_id"].tolist() == list(range(1, 343))
+    expected = pd.crosstab(rows["domain"], rows["class"])
+    assert (counts == expected.loc[counts.index, counts.columns]).all(axis=None)
+    assert counts.loc["rare domain 2"].sum() == 7
+    summary = json.loads((secret / "closed" / "summary.json").read_text())
+    assert [one["name"] for one in summary["domains"]] == counts.index.tolist()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "birds.csv", *READ, "--out", "out"],
+        ["fit", "birds.csv", *READ, "--k", "3", "--bootstrap", "5", "--out", "out"],
+        ["choose", "birds.csv", *READ, "--k", "2:3", "--repeats", "0", "--out", "out"],
+        ["diagnose", "birds.csv", *READ, "--k", "3", "--permutations", "2", "--out",
+         "out"],
+        ["diagnose", "new.csv", "--model", "most", "--permutations", "2", "--out",
+         "out"],
+        ["predict", "closed", "new.csv", "--out", "out/rows.csv"],
+        ["predict", "closed", "birds.csv", "--pooled", "--out", "out/rows.parquet"],
+        ["adapt", "closed", "birds.csv", "--domain-name", "new", "--out", "out"],
+        ["report", "most", "new.csv", "--out", "out/report.html"],
+    ],
+    ids=["check", "fit", "choose", "diagnose", "diagnose-model", "predict",
+         "predict-pooled", "adapt", "report"],
+)  # fmt: skip
+def test_no_command_tells(secret: Path, cli, arguments: list[str]):
+    quick = arguments[0] in ("check", "predict", "adapt")
+    for more in (["--json"], ["--force"])[: 1 + quick]:  # as JSON, and as tables
+        ended = cli(*arguments, "--redact", *more)
+        assert ended.code == 0, ended.stderr
+        assert found_in(ended.stdout) == []
+        assert found_in(ended.stderr) == []
+    assert leaks(secret / "out") == {}
+
+
+def test_predictions_are_the_same_rows(secret: Path, cli):
+    known = ["predict", "closed", "known.csv"]
+    assert cli(*known, "--out", "open.csv", "--quiet").code == 0
+    assert cli(*known, "--out", "shut.csv", "--quiet", "--redact").code == 0
+    opened, shut = (pd.read_csv(secret / f"{name}.csv") for name in ("open", "shut"))
+    assert opened["row_id"].str.startswith("patient-").all()
+    assert shut["row_id"].tolist() == list(range(1, len(shut) + 1))
+    pd.testing.assert_frame_equal(
+        shut.drop(columns="row_id"), opened.drop(columns="row_id")
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "command", "code"),
+    [
+        ({"city": "Smallville is where I was born and raised"},
+         ["check", "odd.csv", *READ], "E116"),
+        ({"bill_length_mm": ["Zebulon", *["1"] * 341]},
+         ["check", "odd.csv", *READ], "E119"),
+        ({}, ["predict", "closed", "odd.csv"], "E134"),
+    ],
+    ids=["E116", "E119", "E134"],
+)  # fmt: skip
+def test_errors_do_not_quote(secret: Path, cli, change, command, code):
+    frame = birds().assign(**change)
+    if code == "E116":
+        frame["city"] += frame["who"]
+    frame.to_csv(secret / "odd.csv", index=False)
+    assert found_in(cli(*command, "--json").stdout)
+    ended = cli(*command, "--redact", "--json")
+    message = json.loads(ended.stdout)["messages"][-1]
+    assert (message["code"], message["text"]) == (code, CATALOGUE[code].title)
+    assert found_in(ended.stdout + ended.stderr) == []
+
+
+def test_a_page_of_open_rows_is_not_drawn(fitted: Path, cli, tmp_path: Path):
+    ended = cli("report", "run", "--redact", "--out", "page.html")
+    assert ended.code == 6
+    assert "error[E162] the summary of the run shows rows" in ended.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_codes_that_quote_have_an_entry():
+    assert set(CATALOGUE) >= QUOTING
