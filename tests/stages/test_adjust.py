@@ -137,7 +137,7 @@ def test_likelihood_agrees_with_em(seed):
     assert gain.min() > -1e-10
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (5, 8), (8, 4), (20, 30)])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (5, 8), (8, 4), (20, 30), (40, 40)])
 def test_gaps_are_closed_on_difficult_problems(shape, seed):
     rng = np.random.default_rng(seed)
     for name, table in difficult_tables(rng, *shape).items():

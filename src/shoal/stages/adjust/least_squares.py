@@ -61,12 +61,12 @@ class _Splitting:
         self.response = RELAXATION * response
         self.offset = RELAXATION * offset[:, None]
 
-    def __call__(self, objective: _SquaredDistance) -> Array:
+    def __call__(self, objective: _SquaredDistance, patience: int = 1) -> Array:
         # Start without the constraint: exact already where no class is negative.
         signed = self.free @ objective.target + self.free_offset[:, None]
         push = self.response @ objective.target + self.offset
         size, image = np.empty_like(signed), np.empty_like(signed)
-        for _ in range(self.n_iter):
+        for _ in range(patience * self.n_iter):
             np.abs(signed, out=size)
             np.matmul(self.matrix, size, out=image)
             image += push

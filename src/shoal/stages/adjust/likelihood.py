@@ -90,8 +90,8 @@ class _Splitting:
         self.start_offset = _narrow(both @ self.free_offset - multipliers[:, None])
         self.bend = _narrow(4 / penalty[:, None])
 
-    def __call__(self, objective: _Divergence) -> Array:
-        x = self._approach(_narrow(objective.points))
+    def __call__(self, objective: _Divergence, patience: int = 1) -> Array:
+        x = self._approach(_narrow(objective.points), patience * N_ITER)
         # A row that is a mixture of the classes has that mixture as its exact answer.
         free = self.free @ objective.points + self.free_offset
         error = np.abs(objective.corners.T @ free - objective.points).max(axis=0)
@@ -99,13 +99,13 @@ class _Splitting:
         x[:, exact] = to_simplex(free[:, exact])
         return x
 
-    def _approach(self, points: Array) -> Array:
+    def _approach(self, points: Array, n_iter: int) -> Array:
         signed = self.start @ points + self.start_offset
         size, bend = np.empty_like(signed), self.bend * points
         x, mixed = np.empty_like(signed[len(points) :]), np.empty_like(points)
         domains, classes = signed[: len(points)], signed[len(points) :]
         domain_size, class_size = size[: len(points)], size[len(points) :]
-        for _ in range(N_ITER):
+        for _ in range(n_iter):
             # Reflections: through -f log p a square root, through g >= 0 |g|.
             np.multiply(domains, domains, out=domain_size)
             domain_size += bend

@@ -26,13 +26,16 @@ Attempt = Callable[[Objective, Array], Array]
 # power of two: columns 4096 bytes apart would compete for the same cache lines.
 BLOCK = 976
 MATRIX_ENTRIES = 2_000_000  # in the Hessians of a block, where a method needs them
+# With so many classes a Hessian costs more than many splitting iterations: rows that
+# are left open get this many times as many, and Newton steps from there.
+MANY_CLASSES, PATIENCE = 32, 20
 
 
 def solve_rows(
     points: Array,
     n_classes: int,
     objective_of: Callable[[Array], Objective],
-    split: Callable[[Any], Array],
+    split: Callable[..., Array],
     *,
     tol: float,
     inner: int,
@@ -46,7 +49,8 @@ def solve_rows(
     objective_of : callable
         Makes the functions of some rows, given as float64 columns.
     split : callable
-        Approximate solution, (n_classes, n), of an objective.
+        Approximate solution, (n_classes, n), of an objective; ``patience`` says how
+        many times as long as usual to look for it.
     tol : float
         Duality gap at which a row is done.
     inner : int
@@ -57,20 +61,25 @@ def solve_rows(
     ndarray of shape (n_samples, n_classes), of the dtype of ``points``
     """
 
-    def split_first(objective: Objective, x: Array) -> Array:
-        x[:] = split(objective)
+    def split_rows(objective: Objective, x: Array, patience: int = 1) -> Array:
+        x[:] = split(objective, patience)
         return duality_gap(x, objective.slope(x)[0]) > tol
 
     newton = partial(newton_steps, tol=tol)
+    finish = partial(newton, n_steps=6, inner=4 * inner, dtype=np.float64)
     attempts: list[tuple[Attempt, int]] = [
-        (split_first, BLOCK),
+        (split_rows, BLOCK),
         (partial(newton, n_steps=3, inner=inner, dtype=np.float32), BLOCK),
-        (partial(newton, n_steps=6, inner=4 * inner, dtype=np.float64), BLOCK),
+        (finish, BLOCK),
+    ]
+    if n_classes >= MANY_CLASSES:
+        attempts += [(partial(split_rows, patience=PATIENCE), BLOCK), (finish, BLOCK)]
+    attempts.append(
         (
             partial(interior_point, tol=tol),
             min(BLOCK, 1 + MATRIX_ENTRIES // n_classes**2),
-        ),
-    ]
+        )
+    )
     result = np.zeros((len(points), n_classes), dtype=points.dtype)
 
     def solve_block(attempt: Attempt, rows: Array) -> Array:
