@@ -8,8 +8,9 @@ Public names are loaded on first use, so that ``shoal --help`` need not wait for
 scikit-learn.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shoal.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.analysis.choose import choose_n_classes
@@ -30,23 +31,14 @@ __all__ = [
     "save",
 ]
 
-_HOMES = {
-    "DDFA": "shoal.ddfa",
-    "DiscreteMixture": "shoal.discrete",
-    "DomainMixture": "shoal.mixture",
-    "choose_n_classes": "shoal.analysis.choose",
-    "load": "shoal.io.models",
-    "save": "shoal.io.models",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'shoal' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # found at once the next time
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "DDFA": "shoal.ddfa",
+        "DiscreteMixture": "shoal.discrete",
+        "DomainMixture": "shoal.mixture",
+        "choose_n_classes": "shoal.analysis.choose",
+        "load": "shoal.io.models",
+        "save": "shoal.io.models",
+    },
+)

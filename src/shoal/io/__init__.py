@@ -4,8 +4,9 @@ Names are loaded on first use: reading a model needs no pandas, and reading a CS
 no scikit-learn.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shoal.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.io.annotation import annotate, annotate_h5ad
@@ -35,32 +36,23 @@ __all__ = [
     "write_assignments",
 ]
 
-_HOMES = {
-    "Column": "shoal.io.table",
-    "Message": "shoal.io.table",
-    "Schema": "shoal.io.schema",
-    "Table": "shoal.io.table",
-    "annotate": "shoal.io.annotation",
-    "annotate_h5ad": "shoal.io.annotation",
-    "assign": "shoal.io.assignments",
-    "batches": "shoal.io.batching",
-    "list_images": "shoal.io.images",
-    "load": "shoal.io.models",
-    "read": "shoal.io.reading",
-    "read_manifest": "shoal.io.models",
-    "read_pixels": "shoal.io.images",
-    "save": "shoal.io.models",
-    "write_assignments": "shoal.io.assignments",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'shoal.io' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "Column": "shoal.io.table",
+        "Message": "shoal.io.table",
+        "Schema": "shoal.io.schema",
+        "Table": "shoal.io.table",
+        "annotate": "shoal.io.annotation",
+        "annotate_h5ad": "shoal.io.annotation",
+        "assign": "shoal.io.assignments",
+        "batches": "shoal.io.batching",
+        "list_images": "shoal.io.images",
+        "load": "shoal.io.models",
+        "read": "shoal.io.reading",
+        "read_manifest": "shoal.io.models",
+        "read_pixels": "shoal.io.images",
+        "save": "shoal.io.models",
+        "write_assignments": "shoal.io.assignments",
+    },
+)

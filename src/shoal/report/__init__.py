@@ -6,8 +6,9 @@ all that the page needs, so that it can be stored as JSON and rendered again wit
 data.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shoal.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.report.html import SECTIONS, render, write
@@ -24,19 +25,15 @@ __all__ = [
     "write",
 ]
 
-_HOMES = {
-    "SCHEMA": "shoal.report.tables",
-    "SECTIONS": "shoal.report.html",
-    "prevalence_records": "shoal.report.tables",
-    "rename": "shoal.report.tables",
-    "render": "shoal.report.html",
-    "summarize": "shoal.report.summary",
-    "write": "shoal.report.html",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # The repr of an estimator lives in this package and must not wait for the page.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'shoal.report' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "SCHEMA": "shoal.report.tables",
+        "SECTIONS": "shoal.report.html",
+        "prevalence_records": "shoal.report.tables",
+        "rename": "shoal.report.tables",
+        "render": "shoal.report.html",
+        "summarize": "shoal.report.summary",
+        "write": "shoal.report.html",
+    },
+)

@@ -8,8 +8,9 @@ nothing. Finished results are kept, so that a second call goes on where one was 
 Names are loaded on first use; ``import shoal.scale`` needs neither pyarrow nor ray.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shoal.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.scale.adapting import adapt
@@ -20,22 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["adapt", "diagnose", "draw", "fit", "predict"]
 
-_HOMES = {
-    "adapt": "shoal.scale.adapting",
-    "diagnose": "shoal.scale.diagnosing",
-    "draw": "shoal.scale.sampling",
-    "fit": "shoal.scale.fitting",
-    "predict": "shoal.scale.predicting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'shoal.scale' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "adapt": "shoal.scale.adapting",
+        "diagnose": "shoal.scale.diagnosing",
+        "draw": "shoal.scale.sampling",
+        "fit": "shoal.scale.fitting",
+        "predict": "shoal.scale.predicting",
+    },
+)

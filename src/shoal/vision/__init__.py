@@ -7,8 +7,9 @@ Names are loaded on first use. Functions that a module is named after are had fr
 ``from shoal.vision.simclr import simclr``, likewise ``moco`` and ``encode``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shoal.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.vision.data import ImageSet
@@ -31,26 +32,17 @@ __all__ = [
     "save_backbone",
 ]
 
-_HOMES = {
-    "ImageDiscriminator": "discriminator",
-    "ImageMixture": "mixture",
-    "ImageSet": "data",
-    "SCAN": "scan",
-    "embed_folder": "encode",
-    "knn_monitor": "knn",
-    "load_backbone": "nets",
-    "resnet": "nets",
-    "save_backbone": "nets",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'shoal.vision' has no attribute {name!r}")
-    value = getattr(import_module(f"shoal.vision.{_HOMES[name]}"), name)
-    globals()[name] = value  # found at once the next time
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "ImageDiscriminator": "shoal.vision.discriminator",
+        "ImageMixture": "shoal.vision.mixture",
+        "ImageSet": "shoal.vision.data",
+        "SCAN": "shoal.vision.scan",
+        "embed_folder": "shoal.vision.encode",
+        "knn_monitor": "shoal.vision.knn",
+        "load_backbone": "shoal.vision.nets",
+        "resnet": "shoal.vision.nets",
+        "save_backbone": "shoal.vision.nets",
+    },
+)

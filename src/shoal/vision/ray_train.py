@@ -169,7 +169,7 @@ def _trainer(
 
     folder, _, name = place.rpartition("/")
 
-    def run_worker() -> _Value:
+    def run_worker() -> Any:
         return _Value(train(_RayCheckpoints(place, queue)))
 
     return TorchTrainer(
