@@ -3,7 +3,8 @@ import pickle
 import pytest
 import torch
 
-from shoal.vision.nets import load_backbone, read_weights, resnet, save_backbone
+from shoal.vision.nets import load_backbone, resnet, save_backbone
+from shoal.vision.weights import read_weights
 
 
 @pytest.fixture(scope="module")

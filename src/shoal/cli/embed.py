@@ -113,7 +113,8 @@ def load(
     weights: Path, depth: int | None, stem: str | None, size: int | None
 ) -> tuple["ResNet", int]:
     """The network, and the size of images that it is used to."""
-    from shoal.vision.nets import load_backbone, read_facts
+    from shoal.vision.nets import load_backbone
+    from shoal.vision.weights import read_facts
 
     file = weights / ENCODER if weights.is_dir() else weights
     if not file.is_file():

@@ -15,7 +15,8 @@ from shoal.io.model_classes import MODELS, dump_model, load_model
 from shoal.io.values import Reader, Writer, damaged
 from shoal.vision.finetune import FineTuning
 from shoal.vision.mixture import ImageMixture
-from shoal.vision.nets import ResNet, describe_mismatch, resnet
+from shoal.vision.nets import ResNet, resnet
+from shoal.vision.weights import describe_mismatch
 
 __all__ = ["dump_image_mixture", "load_image_mixture"]
 

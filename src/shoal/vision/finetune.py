@@ -38,7 +38,7 @@ from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.schedules import cosine
 from shoal.vision.split import BestEpoch, SplitRows, draw_column, outputs
 
-__all__ = ["FineTuned", "FineTuning", "Judged", "fine_tune"]
+__all__ = ["FineTuned", "FineTuning", "Judged", "as_settings", "fine_tune"]
 
 Array = np.ndarray[Any, Any]
 
@@ -123,6 +123,19 @@ class FineTuning:
                 )
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average!r}")
+
+
+def as_settings(given: Any) -> list[FineTuning]:
+    """The settings to try, from one, several or none."""
+    if given is None:
+        return []
+    listed = [given] if isinstance(given, FineTuning) else list(given)
+    if not all(isinstance(one, FineTuning) for one in listed):
+        raise TypeError(
+            "fine_tuning must be a FineTuning, a sequence of them or None; got "
+            f"{given!r}"
+        )
+    return listed
 
 
 @dataclass(frozen=True)

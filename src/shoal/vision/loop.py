@@ -21,7 +21,6 @@ from torch.optim import Optimizer
 
 from shoal.vision.checkpoint import CheckpointPlace, Store, open_store
 from shoal.vision.devices import autocast_to, pick_device, place_module
-from shoal.vision.nets import describe_mismatch
 from shoal.vision.norms import share_norms
 from shoal.vision.parallel import (
     join_processes,
@@ -32,6 +31,7 @@ from shoal.vision.parallel import (
 from shoal.vision.parts import CompileSetting, compiling
 from shoal.vision.progress import Progress
 from shoal.vision.schedules import Schedule, constant
+from shoal.vision.weights import describe_mismatch
 
 __all__ = ["History", "Step", "fit"]
 

@@ -21,7 +21,7 @@ from shoal.validation import encode_domains, is_whole
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.encode import encode
-from shoal.vision.finetune import FineTuned, FineTuning
+from shoal.vision.finetune import FineTuned, FineTuning, as_settings
 from shoal.vision.head import tuned_mixture
 from shoal.vision.rows import (
     check_image_rows,
@@ -228,7 +228,7 @@ class ImageMixture(LatentShiftEstimator):
         return self
 
     def _check_settings(self) -> None:
-        _as_list(self.fine_tuning)
+        as_settings(self.fine_tuning)
         for name in ("n_starts", "n_components"):
             value = getattr(self, name)
             least = name == "n_components" and value is None
@@ -287,7 +287,7 @@ class ImageMixture(LatentShiftEstimator):
         self.fine_tuned_, self.gain_ = False, (0.0, 0.0)
         self.held_out_: dict[str, float] = {}
         self.history_: list[dict[str, Any]] = []
-        settings = _as_list(self.fine_tuning)
+        settings = as_settings(self.fine_tuning)
         train, valid = hold_out(codes, self.valid_share, rng)
         seed = int(rng.integers(2**31 - 1))
         if not settings or not len(valid):
@@ -312,7 +312,7 @@ class ImageMixture(LatentShiftEstimator):
     def _choose(self, tries: list[Try], weight: torch.Tensor) -> Try | None:
         """Best frozen start, then the best fine-tuning if it is better beyond doubt."""
         for one in tries:
-            index = _as_list(self.fine_tuning).index(one.setting)
+            index = as_settings(self.fine_tuning).index(one.setting)
             self.held_out_[f"frozen {one.start}"] = one.tuned.start.mean(weight)
             name = f"fine-tuned {one.start}.{index}"
             self.held_out_[name] = one.tuned.best.mean(weight)
@@ -390,15 +390,3 @@ class ImageMixture(LatentShiftEstimator):
         tags.input_tags.two_d_array = self.image_shape is not None
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _as_list(settings: Any) -> list[FineTuning]:
-    if settings is None:
-        return []
-    listed = [settings] if isinstance(settings, FineTuning) else list(settings)
-    if not all(isinstance(one, FineTuning) for one in listed):
-        raise TypeError(
-            "fine_tuning must be a FineTuning, a sequence of them or None; got "
-            f"{settings!r}"
-        )
-    return listed

@@ -18,17 +18,17 @@ from torch import Generator, Tensor, nn
 
 from shoal.exceptions import CollapseWarning
 from shoal.validation import is_whole
-from shoal.vision.augment import Augmentation, strong_view, weak_view
+from shoal.vision.augment import strong_view, weak_view
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device, place_module
 from shoal.vision.domain_prior import DomainPrior
 from shoal.vision.encode import encode
 from shoal.vision.knn import nearest
 from shoal.vision.loop import Step, fit
-from shoal.vision.losses import scan_loss, self_label_loss
+from shoal.vision.losses import scan_loss
 from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.rows import check_image_rows, open_backbone
-from shoal.vision.scan_net import ScanNet
+from shoal.vision.scan_net import ScanNet, self_label_step
 from shoal.vision.schedules import cosine
 from shoal.vision.split import draw_column, outputs
 
@@ -268,7 +268,7 @@ class SCAN(ClusterMixin, BaseEstimator):
         """Strong views learn what weak views are sure of, classes weighted evenly."""
         place_module(net, images.device)
         size = max(images.size)
-        step = _self_label_step(
+        step = self_label_step(
             net, images, weak_view(size), strong_view(size), self.threshold
         )
         optimizer = self._optimizer(net, self.learning_rate, images.device)
@@ -380,29 +380,3 @@ class SCAN(ClusterMixin, BaseEstimator):
         tags.input_tags.two_d_array = self.image_shape is not None
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _self_label_step(
-    net: nn.Module,
-    images: ImageSet,
-    weak: Augmentation,
-    strong: Augmentation,
-    threshold: float,
-) -> Step:
-    make_weak, make_strong = view_part(weak), view_part(strong)
-    classify = network_part(net)
-
-    def step(indices: Tensor, generator: Generator) -> Tensor:
-        pixels = images.bytes_batch(indices)
-        draws = [
-            draw_views(view, len(pixels), images.device, generator)
-            for view in (weak, strong)
-        ]
-        with torch.no_grad():
-            sure = classify(make_weak(pixels, draws[0])).float()[:, 0]
-        logits = classify(make_strong(pixels, draws[1])).float()[:, 0]
-        return self_label_loss(
-            torch.softmax(sure, dim=1), logits, threshold=threshold, balance=True
-        )
-
-    return step

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.vision.nets import read_weights
 from shoal.vision.rows import open_backbone
 from shoal.vision.scan import SCAN
 from shoal.vision.scan_net import ScanNet
+from shoal.vision.weights import read_weights
 
 __all__ = ["read_scan", "write_scan"]
 

@@ -1,12 +1,17 @@
-"""A backbone with several linear heads side by side."""
+"""SCAN's network, and the step in which it learns from its own sure answers."""
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
+from shoal.vision.augment import Augmentation
+from shoal.vision.data import ImageSet
+from shoal.vision.loop import Step
+from shoal.vision.losses import self_label_loss
 from shoal.vision.nets import Backbone
+from shoal.vision.parts import draw_views, network_part, view_part
 
-__all__ = ["Heads", "ScanNet"]
+__all__ = ["Heads", "ScanNet", "self_label_step"]
 
 
 class Heads(nn.Module):
@@ -42,3 +47,30 @@ class ScanNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of all heads for normalized images."""
         return self.heads(self.backbone.features(x))
+
+
+def self_label_step(
+    net: nn.Module,
+    images: ImageSet,
+    weak: Augmentation,
+    strong: Augmentation,
+    threshold: float,
+) -> Step:
+    """A strong view learns what a weak view of the same image is sure of."""
+    make_weak, make_strong = view_part(weak), view_part(strong)
+    classify = network_part(net)
+
+    def step(indices: Tensor, generator: Generator) -> Tensor:
+        pixels = images.bytes_batch(indices)
+        draws = [
+            draw_views(view, len(pixels), images.device, generator)
+            for view in (weak, strong)
+        ]
+        with torch.no_grad():
+            sure = classify(make_weak(pixels, draws[0])).float()[:, 0]
+        logits = classify(make_strong(pixels, draws[1])).float()[:, 0]
+        return self_label_loss(
+            torch.softmax(sure, dim=1), logits, threshold=threshold, balance=True
+        )
+
+    return step
