@@ -14,21 +14,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, pstdev, stdev
-from typing import Any
+from statistics import mean, pstdev
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from bench_blocks import clusters, end_to_end, headline, pairs, table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
-STORE = ROOT / "results" / "bench" / "cifar" / "records.jsonl"
-#: Title of a column of the CIFAR cells -> method and settings of its runs.
-CELL_COLUMNS = {
-    "SCAN + domain prior": ("scan_prior", "{}"),
-    "DDFA (SI), our run": ("ddfa_si", "{}"),
-    "DDFA (SI), our stages": ("ddfa_si", '{"stages": "best"}'),
-    "shoal, frozen": ("ours_frozen", "{}"),
-    "shoal, end to end": ("ours_end_to_end", "{}"),
-    "taught with labels": ("oracle", "{}"),
-}
 
 
 def main() -> int:
@@ -133,48 +126,6 @@ def cifar() -> str:
     for alpha in alphas:
         head += [f"α = {alpha}: paper", name]
     return table(head, [[*key, *values] for key, values in by_rows.items()])
-
-
-def end_to_end() -> str:
-    """CIFAR cells: paper, baselines, ours and the ceiling, over the waves run."""
-    published = {}
-    for line in (
-        (RESULTS / "cifar_features.md").read_text(encoding="utf-8").splitlines()
-    ):
-        cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if len(cells) > 3 and cells[0].startswith("CIFAR"):
-            published[cells[0], cells[1], cells[2]] = cells[3]
-    found: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for line in STORE.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        spec = record["spec"]
-        name = spec["dataset"].replace("cifar", "CIFAR-")
-        settings = json.dumps(spec.get("settings", {}))
-        cell = name, str(spec["n_domains"]), f"{spec['alpha']:g}"
-        found[*cell, spec["method"], settings].append(record["metrics"])
-    rows = [
-        [
-            *cell,
-            published[cell],
-            *(show_runs(found.get((*cell, *key), [])) for key in CELL_COLUMNS.values()),
-        ]
-        for cell in published
-    ]
-    return table(["data", "domains", "α", "paper's best", *CELL_COLUMNS], rows)
-
-
-def show_runs(metrics: list[dict[str, Any]]) -> str:
-    """Mean accuracy ± spread / mean error of the prevalences (number of waves)."""
-    if not metrics:
-        return "not run"
-    accuracy = [one["accuracy"] for one in metrics]
-    shown = f"{mean(accuracy):.3f}"
-    if len(metrics) > 1:
-        shown += f" ± {stdev(accuracy):.3f}"
-    error = mean(one["prevalence_error"] for one in metrics)
-    if error > 0:  # the supervised network is told the mixes
-        shown += f" / {error:.4f}"
-    return f"{shown} ({len(metrics)})"
 
 
 def rates() -> str:
@@ -324,7 +275,7 @@ ORGANIC_COLUMNS = {
 }
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"panel": panel, "cifar": cifar},
+    "README.md": {"panel": panel, "cifar": cifar, "headline": headline},
     "docs/theory.md": {
         "new_domain": new_domain,
         "rates": rates,
@@ -332,7 +283,12 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "docs/real_data.md": {"organic": organic},
     "docs/when_it_fails.md": {"failures": failures},
-    "docs/benchmarks.md": {"losses": losses, "end_to_end": end_to_end},
+    "docs/benchmarks.md": {
+        "losses": losses,
+        "end_to_end": end_to_end,
+        "clusters": clusters,
+        "pairs": pairs,
+    },
     "CHANGELOG.md": {"unreleased": unreleased},
 }
 
@@ -381,12 +337,6 @@ def tally(values: Sequence) -> str:
     if len(ordered) == 1:
         return str(ordered[0])
     return ", ".join(f"{value} ({counts[value]}×)" for value in ordered)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 if __name__ == "__main__":

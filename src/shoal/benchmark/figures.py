@@ -165,7 +165,8 @@ def _draw_panel(
             x, mean, sd = map(list, zip(*points, strict=True))
             label = METHODS[method].title
             if source == "paper":
-                dashed = {**style, "linestyle": "--", "alpha": 0.6, "marker": ""}
+                marker = "" if len(x) > 1 else "x"  # one point is no line
+                dashed = {**style, "linestyle": "--", "alpha": 0.6, "marker": marker}
                 panel.plot(x, mean, label=f"{label}, paper", **dashed)
             else:
                 panel.errorbar(x, mean, yerr=sd, capsize=2, label=label, **style)

@@ -1,0 +1,92 @@
+"""What the committed stores of the benchmark must hold, and what they must show."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shoal.benchmark.grids import cluster_specs, pair_specs, paper_specs
+from shoal.benchmark.published import PAPER_ALPHAS, PAPER_DATASETS, paper_results
+from shoal.benchmark.spec import Spec
+from shoal.benchmark.store import Store
+
+BENCH = Path(__file__).parents[2] / "results" / "bench"
+CIFAR = ("cifar20", "cifar10")
+CELLS = [
+    (dataset, r, alpha)
+    for dataset in CIFAR
+    for r in PAPER_DATASETS[dataset].n_domains
+    for alpha in PAPER_ALPHAS
+]
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    """Metrics by cell, method and wave, of runs with the methods' own settings."""
+    found = defaultdict(dict)
+    for record in Store(BENCH / "cifar").records().values():
+        spec = Spec.from_dict(record["spec"])
+        if not spec.settings:
+            cell = spec.dataset, spec.n_domains, spec.alpha
+            found[cell, spec.method][spec.wave] = record["metrics"]
+    return found
+
+
+def mean(found, cell, method, measure="accuracy", waves=(0, 1, 2)):
+    return np.mean([found[cell, method][wave][measure] for wave in waves])
+
+
+def names(store):
+    return set(Store(BENCH / store).records())
+
+
+def test_ours_and_floors_have_three_waves_the_others_one():
+    wanted = paper_specs(
+        CIFAR, ["majority", "ours_frozen", "ours_end_to_end"], waves=[0, 1, 2]
+    )
+    others = ["oracle", "scan", "scan_prior", "ddfa_si"]
+    others += ["naive", "naive_pca", "naive_ica", "kmeans"]
+    wanted += paper_specs(CIFAR, others, waves=[0])
+    assert {spec.name for spec in wanted} <= names("cifar")
+
+
+def test_the_ablation_over_clusters_is_whole():
+    assert {spec.name for spec in cluster_specs()} == names("clusters")
+
+
+def test_pairs_have_every_method_in_every_cell():
+    assert {spec.name for spec in pair_specs(waves=[0])} <= names("pairs")
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell)))
+def test_ours_beats_all_that_was_published(cifar, cell):
+    """Accuracy and error of the prevalences, frozen and end to end, in every cell."""
+    published = [
+        result
+        for result in paper_results()
+        if (result.dataset, result.n_domains, result.alpha) == cell
+    ]
+    accuracy = max(r.accuracy for r in published if r.accuracy is not None)
+    error = min(r.prevalence_error for r in published if r.prevalence_error is not None)
+    for method in ("ours_frozen", "ours_end_to_end"):
+        assert mean(cifar, cell, method) > accuracy
+        assert mean(cifar, cell, method, "prevalence_error") < error
+
+
+def test_the_network_gains_where_classes_mix_and_loses_nowhere(cifar):
+    gain = {
+        cell: mean(cifar, cell, "ours_end_to_end") - mean(cifar, cell, "ours_frozen")
+        for cell in CELLS
+    }
+    assert min(gain.values()) > -0.003
+    assert np.mean([gain[cell] for cell in CELLS if cell[2] == 10]) >= 0.02
+
+
+def test_published_ddfa_is_reproduced_on_cifar20(cifar):
+    """Three waves of DDFA (SI) beside the paper's mean of five."""
+    for result in paper_results():
+        cell = result.dataset, result.n_domains, result.alpha
+        chosen = result.table == "main_table1" and result.method == "DDFA (SI)"
+        if chosen and cell[:2] == ("cifar20", 20):
+            assert abs(mean(cifar, cell, "ddfa_si") - result.accuracy) < 0.06
