@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import fill
 from typing import Any
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -57,17 +58,20 @@ def headline() -> str:
         factors.append(error / mean(one["prevalence_error"] for one in ours))
         taught = mean(one["accuracy"] for one in found[cell]["oracle", "{}"])
         shares.append(reached / taught)
-    won = sum(gain > 0 for gain in gains), sum(factor > 1 for factor in factors)
-    return (
-        "Fine-tuned end to end on one GPU, shoal is above the paper's best in "
-        f"{won[0]} of {len(gains)}\ncells in accuracy (by {100 * mean(gains):.0f} points on "
-        f"average, by {100 * min(gains):.1f} at least) and below its\nbest error of "
-        f"the prevalences in {won[1]} of {len(gains)} (a {mean(factors):.0f}th of it on "
-        f"average). It reaches\n{min(shares):.0%} to {max(shares):.0%} of the accuracy "
-        f"of the same network taught with the true labels,\n{mean(shares):.0%} on "
-        "average. All cells, the baselines in our hands and what they cost:\n"
-        "[docs/benchmarks.md](docs/benchmarks.md).\n"
+    n, won = len(gains), sum(gain > 0 for gain in gains)
+    closer = sum(factor > 1 for factor in factors)
+    sentences = (
+        f"Fine-tuned end to end on one GPU, shoal is above the paper's best in {won} of "
+        f"{n} cells in accuracy (by {100 * mean(gains):.0f} points on average, by "
+        f"{100 * min(gains):.1f} at least)",
+        f"and below its best error of the prevalences in {closer} of {n} (a "
+        f"{mean(factors):.0f}th of it on average).",
+        f"It reaches {min(shares):.0%} to {max(shares):.0%} of the accuracy of the same "
+        f"network taught with the true labels, {mean(shares):.0%} on average.",
+        "All cells, the baselines in our hands and what they cost: "
+        "[docs/benchmarks.md](docs/benchmarks.md).",
     )
+    return fill(" ".join(sentences), width=90, break_on_hyphens=False)
 
 
 def end_to_end() -> str:
