@@ -61,13 +61,13 @@ def headline() -> str:
     n, won = len(gains), sum(gain > 0 for gain in gains)
     closer = sum(factor > 1 for factor in factors)
     sentences = (
-        f"Fine-tuned end to end on one GPU, shoal is above the paper's best in {won} of "
-        f"{n} cells in accuracy (by {100 * mean(gains):.0f} points on average, by "
+        "Fine-tuned end to end on one GPU, shoal is above the paper's best in "
+        f"{won} of {n} cells in accuracy (by {100 * mean(gains):.0f} points on average, by "
         f"{100 * min(gains):.1f} at least)",
         f"and below its best error of the prevalences in {closer} of {n} (a "
         f"{mean(factors):.0f}th of it on average).",
-        f"It reaches {min(shares):.0%} to {max(shares):.0%} of the accuracy of the same "
-        f"network taught with the true labels, {mean(shares):.0%} on average.",
+        f"It reaches {min(shares):.0%} to {max(shares):.0%} of the accuracy of the "
+        f"same network taught with the true labels, {mean(shares):.0%} on average.",
         "All cells, the baselines in our hands and what they cost: "
         "[docs/benchmarks.md](docs/benchmarks.md).",
     )
