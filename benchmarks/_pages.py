@@ -37,22 +37,23 @@ def bars_page(record: dict[str, Any]) -> str:
 
 def hot_spot_table(before: dict, now: dict) -> list[str]:
     """Return the three functions with the most time of their own, before and now."""
-    lines = ["| under the profiler | before | now |", "|---|---|---|"]
+    lines = ["| under the profiler | before | now | ratio |", "|---|---|---|---|"]
     for name, found in now.get("profile", {}).items():
         old = before.get("profile", {}).get(name)
-        lines.append(
-            f"| {name} | {'' if old is None else spots(old)} | {spots(found)} |"
-        )
+        ratio = "" if old is None else f"{found['seconds'] / old['seconds']:.2f}"
+        earlier = "" if old is None else spots(old)
+        lines.append(f"| {name} | {earlier} | {spots(found)} | {ratio} |")
     return lines
 
 
 def spots(found: dict) -> str:
-    """Seconds in all, then each hot spot with its share."""
+    """Seconds in all, then each hot spot with its seconds and its share."""
     shares = ", ".join(
-        f"`{spot['spot'].removeprefix('~.')}` {spot['share']:.0%}"
+        f"`{spot['spot'].removeprefix('~.')}` {spot['seconds']:.2f} s, "
+        f"{spot['share']:.0%}"
         for spot in found["largest"]
     )
-    return f"{found['seconds']:.1f} s: {shares}"
+    return f"{found['seconds']:.2f} s: {shares}"
 
 
 def kmeans_page(record: dict[str, Any]) -> str:

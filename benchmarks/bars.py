@@ -212,7 +212,7 @@ def ours_max_iter() -> int:
 
 
 def profile(X: np.ndarray, domains: np.ndarray, repeats: int) -> dict:
-    """Return the three largest hot spots of fit (200,000 rows) and predict (all)."""
+    """Return the three largest hot spots of fits (200,000 rows) and of calls (all)."""
     few = np.random.default_rng(0).permutation(len(X))[:PROFILED_ROWS]
     models = {
         "DDFA": DDFA(N_CLASSES, discriminator="logistic", random_state=0),
@@ -222,6 +222,13 @@ def profile(X: np.ndarray, domains: np.ndarray, repeats: int) -> dict:
     for name, model in models.items():
         result[f"{name}.fit"] = hot_spots(lambda m=model: m.fit(X[few], domains[few]))
         result[f"{name}.predict"] = hot_spots(lambda m=model: m.predict(X))
+    classifier = models["DDFA"].discriminator_
+    result["discriminate, predict_proba"] = hot_spots(
+        lambda: classifier.predict_proba(X)
+    )
+    q = classifier.predict_proba(X)
+    kmeans = KMeansDiscretizer(2 * N_CLASSES, n_init=1, random_state=0).fit(q[few])
+    result["discretize, predict"] = hot_spots(lambda: kmeans.predict(q))
     return result
 
 

@@ -24,7 +24,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from _growth_pages import DERIVED, scan_of, write_pages
+from _arithmetic import scan_of
+from _growth_pages import DERIVED, write_pages
 from _measure import ROOT, environment, race, slope, write_json
 
 RECORD = "results/performance/growth.json"

@@ -20,7 +20,7 @@ def growth():
         yield growth
     finally:
         sys.path.remove(str(BENCHMARKS))
-        for name in ("growth", "_measure", "_tasks", "_growth_pages"):
+        for name in ("growth", "_measure", "_tasks", "_growth_pages", "_arithmetic"):
             sys.modules.pop(name, None)
 
 
