@@ -62,8 +62,8 @@ def headline() -> str:
     closer = sum(factor > 1 for factor in factors)
     sentences = (
         "Fine-tuned end to end on one GPU, shoal is above the paper's best in "
-        f"{won} of {n} cells in accuracy (by {100 * mean(gains):.0f} points on average, by "
-        f"{100 * min(gains):.1f} at least)",
+        f"{won} of {n} cells in accuracy (by {100 * mean(gains):.0f} points on "
+        f"average, by {100 * min(gains):.1f} at least)",
         f"and below its best error of the prevalences in {closer} of {n} (a "
         f"{mean(factors):.0f}th of it on average).",
         f"It reaches {min(shares):.0%} to {max(shares):.0%} of the accuracy of the "
