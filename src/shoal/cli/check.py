@@ -8,7 +8,7 @@ from shoal.cli.options import Force, Out, Redact, Speech, Work
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
-from shoal.cli.progress import Stage, clock
+from shoal.cli.progress import Stage
 from shoal.cli.reading import Data, Source, name_of, read
 from shoal.cli.tables import percent, plain_table, shortened_table
 
@@ -83,7 +83,7 @@ def show_columns(found: dict[str, Any]) -> list[Any]:
         f"{found['n_rows']:,} rows, {found['n_features']:,} features "
         f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
         f"beside the libraries and, on one core, very roughly "
-        f"{clock(found['seconds_to_fit'])} minutes.",
+        f"{_duration(found['seconds_to_fit'])}.",
     ]
 
 
@@ -96,6 +96,14 @@ def show_images(found: dict[str, Any]) -> list[str]:
         f"{found['n_rows']:,} images ({formats}), {wide} x {high} pixels. To fit them, "
         "add --encoder with the weights of a network; `shoal pretrain` trains one."
     ]
+
+
+def _duration(seconds: float) -> str:
+    """A time as people say it, no more exact than it is known."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
 
 
 def _span(ends: list[int]) -> str:

@@ -23,11 +23,13 @@ def explain(
         by_lower = {known.lower(): known for known in CATALOGUE}
         known = by_lower.get(code.lower())
         if known is None:
-            near = get_close_matches(code.lower(), by_lower, n=1, cutoff=0)[0]
+            near = [one for one in by_lower if one.startswith(code.lower())]
+            near = near or get_close_matches(code.lower(), by_lower, n=1, cutoff=0)
             raise CommandError(
                 "E002",
                 f'no message has the code "{code}"',
-                f'nearest: "{by_lower[near]}"; all codes: {", ".join(CATALOGUE)}',
+                f'nearest: "{by_lower[near[0]]}"; all codes: '
+                f"{', '.join(sorted(CATALOGUE))}",
             )
         found = CATALOGUE[known]
         output.data = {

@@ -118,6 +118,17 @@ def fit(
             write_run(output, folder, fitted, summary, report=kept, cells=cells)
         output.data = results(fitted, summary)
         show_results(output)
+        show_next(output, folder, report=not no_report)
+
+
+def show_next(output: Output, folder: Path, *, report: bool) -> None:
+    """What to do with a run that has just been written."""
+    run = shlex.quote(str(folder))
+    look = f"open {folder / REPORT}; " if report else ""
+    output.show(
+        f"Next: {look}shoal name {run} --set c0=NAME; shoal predict {run} NEW; "
+        f"shoal adapt {run} NEW --domain-name NAME"
+    )
 
 
 def summary_of(

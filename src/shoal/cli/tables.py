@@ -53,7 +53,8 @@ def plain_table(
     from rich.text import Text
 
     rows = list(rows)
-    table = Table(title=title, title_justify="left")
+    # a title wider than its table would be broken
+    table = Table(title=title, title_justify="left", min_width=min(len(title), 60))
     for index, name in enumerate(columns):
         is_number = all(row[index][:1].isdigit() or not row[index] for row in rows)
         # names of columns and domains may look like rich's markup: take them as text

@@ -23,7 +23,7 @@ PACKAGES = (
     "jinja2",
     "matplotlib",
 )
-EXTRAS = ("pyarrow", "faiss-cpu", "lightgbm", "torch", "ray", "anndata")
+EXTRAS = ("pyarrow", "faiss-cpu", "lightgbm", "torch", "ray", "h5py")
 
 
 @with_groups

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from shoal.exceptions import InputError
 
-__all__ = ["join", "nearest", "quoted", "require_columns"]
+__all__ = ["join", "n_of", "nearest", "quoted", "require_columns"]
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -39,6 +39,15 @@ def join(names: Sequence[object], most: int = 5) -> str:
     """
     shown = ", ".join(str(name) for name in names[:most])
     return shown + f" and {len(names) - most} more" * (len(names) > most)
+
+
+def n_of(count: int, thing: str) -> str:
+    """A number of things, as people say it.
+
+    >>> n_of(1, "row"), n_of(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {thing}{'s' * (count != 1)}"
 
 
 def require_columns(names: Iterable[str], known: Sequence[str], option: str) -> None:

@@ -20,7 +20,7 @@ from shoal.io.cells import is_number, numbers, row_number, words
 from shoal.io.columns import Feature
 from shoal.io.content import is_sparse
 from shoal.io.domains import DomainRule
-from shoal.io.names import join
+from shoal.io.names import join, n_of
 from shoal.io.options import MISSING
 from shoal.io.table import Message
 from shoal.io.text import count_words
@@ -154,7 +154,7 @@ class Schema:
             messages.append(
                 Message(
                     "W146",
-                    f"{int(empty.sum()):,} texts hold none of the words of the model "
+                    f"{n_of(int(empty.sum()), 'text')} without any word of the model "
                     f"(first: row {row_number(column, empty)})",
                     "they say nothing about the class; check the column",
                 )
@@ -200,8 +200,9 @@ class Schema:
             messages.append(
                 Message(
                     "W143",
-                    f'"{feature.name}" has {int(unseen.sum()):,} cells that fit has '
-                    f'not seen (first: row {row_number(series, unseen)}, "{first}")',
+                    f'"{feature.name}" has {n_of(int(unseen.sum()), "cell")} that fit '
+                    f"has not seen (first: row {row_number(series, unseen)}, "
+                    f'"{first}")',
                     "they count as none of the known values",
                 )
             )
@@ -233,9 +234,10 @@ class Schema:
         kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
         first = row_number(frame.iloc[:, 0], np.asarray(bad.any(axis=1)))
         column = self.features[int(np.argmax(bad[first_row(frame, first)]))].name
+        values = n_of(int(counts.sum()), f"{kind} value")
         return InputError(
             "E115",
-            f"{int(counts.sum()):,} {kind} values in {int((counts > 0).sum())} columns "
+            f"{values} in {n_of(int((counts > 0).sum()), 'column')} "
             f"(most: {self.features[worst].name}, {int(counts[worst]):,}; first: row "
             f"{first}, {column})",
             "--impute median, or drop the rows (--impute drop)"
