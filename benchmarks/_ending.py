@@ -25,6 +25,7 @@ def two_nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as fast as who waits for them
     head = {**NODE, "include_dashboard": False, "_system_config": WATCHFUL}
     nodes = Cluster(initialize_head=True, head_node_args=head)
     nodes.add_node(**NODE)
@@ -57,7 +58,7 @@ class Killer(threading.Thread):
                 for pid in workers_at_work(self.title)[:1]:
                     os.kill(pid, signal.SIGKILL)
                     self.killed.append(pid)
-            time.sleep(0.002)
+            time.sleep(0.01)
 
     def __enter__(self) -> "Killer":
         self.start()

@@ -188,12 +188,13 @@ EXPERIMENTS: dict[str, Callable[[Problem, Any, Path], Facts]] = {
     "driver in fit": driver_in_fit,
     "driver in predict": driver_in_predict,
 }
+TRAINING = "worker in training"
 
 
 # ---- the record ----------------------------------------------------------------------
 
 
-def make_problem(folder: Path, n_rows: int = 600_000, n_parts: int = 12) -> Problem:
+def make_problem(folder: Path, n_rows: int = 120_000, n_parts: int = 12) -> Problem:
     """Rows of five sites; parts that take long enough to be ended in the middle."""
     X, domains, _ = make_latent_shift(
         n_rows, n_classes=3, n_domains=5, n_features=6, separation=1.6, alpha=1.0,
@@ -204,27 +205,37 @@ def make_problem(folder: Path, n_rows: int = 600_000, n_parts: int = 12) -> Prob
     data = folder / "rows"
     data.mkdir()
     frame.to_parquet(data / "rows.parquet", row_group_size=n_rows // n_parts)
-    return Problem(data, 5_000, n_rows // n_parts, folder)
+    return Problem(data, 2_000, n_rows // n_parts, folder)
 
 
 def main() -> None:
-    """All experiments once, then all of them again, until there are enough."""
+    """Every experiment as often as asked for, less what the record has."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--record", type=Path, default=RECORD)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, two_nodes() as nodes:
         problem = make_problem(Path(name))
-        every = {**EXPERIMENTS, "worker in training": Training(Path(name))}
+        every = {**EXPERIMENTS, TRAINING: Training(Path(name))}
         record = read_record(args.record, problem, list(every))
-        for repetition in range(args.repetitions):
-            for experiment, run in every.items():
-                done = record["repetitions"][experiment]
-                if len(done) <= repetition:
-                    done.append(one_repetition(run, problem, nodes))
-                    record["summary"] = summary(record["repetitions"])
-                    write_json(args.record, record)
-                    print(repetition, experiment, done[-1], flush=True)
+        for turn, experiment in order_of(args.repetitions):
+            done = record["repetitions"][experiment]
+            if len(done) <= turn:
+                done.append(one_repetition(every[experiment], problem, nodes))
+                record["summary"] = summary(record["repetitions"])
+                write_json(args.record, record)
+                print(turn, experiment, done[-1], flush=True)
+
+
+def order_of(repetitions: int) -> list[tuple[int, str]]:
+    """Each once; then those without new drivers, which take longer, and then these."""
+    slow = [name for name in EXPERIMENTS if name.startswith("driver")]
+    fast = [name for name in EXPERIMENTS if name not in slow]
+    more = range(1, repetitions)
+    order = [(0, name) for name in (*EXPERIMENTS, TRAINING)]
+    for names in (fast, [*slow, TRAINING]):
+        order += [(turn, name) for turn in more for name in names]
+    return order
 
 
 def read_record(path: Path, problem: Problem, names: list[str]) -> dict[str, Any]:

@@ -171,6 +171,7 @@ def test_a_grid_completes_though_its_ledger_is_killed(tmp_path, monkeypatch):
         return number
 
     monkeypatch.setattr(dataset, "_Ledger", Ledger)
+    monkeypatch.setattr(dataset, "_ledgers", {})
     outcomes = map_runs(work, range(6), "ray-data", workers=1)
     assert [outcome.failure for outcome in outcomes] == [None] * 6
     assert [outcome.value for outcome in outcomes] == list(range(6))

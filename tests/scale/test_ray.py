@@ -1,55 +1,50 @@
 """The same on a Ray cluster of two nodes, also when workers or drivers are killed."""
 
-import os
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.scale.conftest import PART_ROWS
 
-import shoal
-from shoal import DDFA, DomainMixture, scale
+from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 
 MIXTURE = DomainMixture(3, search=False, random_state=0)
 OPTIONS = {"domain": "site", "sample": 2_000, "passes": 1, "part_rows": PART_ROWS}
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ENDED = ("worker in fit", "worker in counting clusters", "worker in predict",
+         "node in fit", "node in predict")  # fmt: skip
+DRIVERS = ("driver in fit", "driver in predict")
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def kills():
+    """benchmarks/kills.py: who ends what, and what must stay the same."""
+    pytest.importorskip("ray")
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import kills
+
+        yield kills
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+        for name in ("kills", "_ending", "_kills_training", "_measure"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def cluster(kills):
     """Two nodes of one core each on this machine; all end with it."""
-    ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-    nodes = Cluster(
-        initialize_head=True, head_node_args={**node, "include_dashboard": False}
-    )
-    nodes.add_node(**node)
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
+    with kills.two_nodes() as nodes:
+        yield nodes
 
 
-def local(estimator, data, **options):
-    return scale.fit(estimator, data, workers=1, **{**OPTIONS, **options})
-
-
-def assert_same_files(one: Path, other: Path) -> None:
-    names = sorted(path.name for path in one.iterdir())
-    assert names == sorted(path.name for path in other.iterdir())
-    for name in names:
-        left, right = pd.read_parquet(one / name), pd.read_parquet(other / name)
-        pd.testing.assert_frame_equal(left, right, check_exact=True)
+@pytest.fixture(scope="module")
+def problem(kills, world, tmp_path_factory):
+    """The rows of these tests, as the experiments take them."""
+    scratch = tmp_path_factory.mktemp("undisturbed")
+    return kills.Problem(world.folder, OPTIONS["sample"], PART_ROWS, scratch)
 
 
 # ---- the same numbers ------------------------------------------------------------
@@ -57,14 +52,10 @@ def assert_same_files(one: Path, other: Path) -> None:
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("name", ["mixture", "ddfa"])
-def test_a_fit_is_the_same_bit_for_bit(world, name):
-    ddfa = DDFA(3, discriminator="logistic", cross_fit=3, random_state=0)
-    estimator = {"mixture": MIXTURE, "ddfa": ddfa}[name]
-    there = scale.fit(estimator, world.folder, engine="ray", **OPTIONS)
-    here = local(estimator, world.folder)
-    assert np.array_equal(there.prevalence_, here.prevalence_)
-    assert np.array_equal(there.labels_, here.labels_)
-    assert there.scale_["engine"] == "ray"
+def test_a_fit_is_the_same_bit_for_bit(problem, name):
+    model = problem.fit(name, engine="ray")
+    assert problem.same_fit(name, model)
+    assert model.scale_["engine"] == "ray"
 
 
 @pytest.mark.usefixtures("cluster")
@@ -77,131 +68,26 @@ def test_a_bad_row_is_named_from_afar(world, tmp_path):
     assert error.value.code == "E115"
 
 
-# ---- workers that are killed -----------------------------------------------------
+# ---- workers, nodes and drivers that are killed ----------------------------------
 
 
-class Killer(threading.Thread):
-    """kill -9 for the first worker of this test's cluster seen at work."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.killed: list[int] = []
-        self.armed = threading.Event()
-        self.over = threading.Event()
-
-    def run(self) -> None:
-        while not self.over.is_set():
-            pids = self._at_work() if self.armed.is_set() else []
-            for pid in pids[:1]:
-                os.kill(pid, signal.SIGKILL)
-                self.killed.append(pid)
-                self.armed.clear()
-            time.sleep(0.002)
-
-    def _at_work(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(
-                    b"ray::Map("
-                ):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return [pid for pid in found if _is_ours(pid)]
-
-    def __enter__(self) -> "Killer":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self.join()
+def test_all_experiments_are_asked_for(kills):
+    assert set(kills.EXPERIMENTS) == {*ENDED, *DRIVERS}
 
 
-def _is_ours(pid: int) -> bool:
-    """Whether this process started it, or what started it."""
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return False
-        pid = int(stat.rpartition(")")[2].split()[1])
-    return False
+@pytest.mark.parametrize("name", ENDED)
+def test_what_is_killed_changes_nothing(kills, problem, cluster, tmp_path, name):
+    """Each experiment once; benchmarks/kills.py repeats them ten times."""
+    facts = kills.EXPERIMENTS[name](problem, cluster, tmp_path)
+    assert (facts["killed"], facts["equal"]) == (1, True)
 
 
-def kill_in_fit_and_predict(world, folder: Path) -> None:
-    """One worker in a pass of fit, one in predict; all as if nothing had happened."""
-    here = local(MIXTURE, world.folder)
-    expected = scale.predict(
-        here, world.folder, folder / "here", workers=1, part_rows=PART_ROWS
-    )
-    with Killer() as killer:
-
-        def arm(stage: str, share: float) -> None:
-            if stage in ("prevalences, pass 1", "predict") and share == 0:
-                killer.armed.set()
-
-        there = scale.fit(MIXTURE, world.folder, engine="ray", progress=arm, **OPTIONS)
-        assert len(killer.killed) == 1
-        found = scale.predict(
-            there, world.folder, folder / "there", engine="ray", progress=arm,
-            part_rows=PART_ROWS,
-        )  # fmt: skip
-        assert len(killer.killed) == 2
-    assert np.array_equal(there.prevalence_, here.prevalence_)
-    assert found.n_rows == 12_000
-    pd.testing.assert_frame_equal(found.counts, expected.counts)
-    assert_same_files(folder / "there", folder / "here")
-
-
-@pytest.mark.usefixtures("cluster")
-def test_killed_workers_change_nothing(world, tmp_path):
-    kill_in_fit_and_predict(world, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("repetition", range(10))
-def test_killed_workers_change_nothing_ten_times(world, tmp_path, repetition):
-    kill_in_fit_and_predict(world, tmp_path)
-
-
-# ---- a driver that is killed -----------------------------------------------------
-
-
-def test_a_killed_driver_is_followed_by_another(world, tmp_path, cluster):
-    """kill -9 in the middle of a pass on the cluster; the second call goes on."""
-    kept = tmp_path / "kept"
-    script = tmp_path / "driver.py"
-    script.write_text(
-        textwrap.dedent(
-            f"""
-            import os, signal
-            from shoal import DomainMixture, scale
-
-            def kill(stage, share):
-                if stage == "prevalences, pass 1" and share >= 0.3:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-            scale.fit(
-                DomainMixture(3, search=False, random_state=0), {str(world.folder)!r},
-                engine="ray", address={cluster.address!r}, checkpoint={str(kept)!r},
-                progress=kill, **{OPTIONS!r})
-            """
-        )
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, timeout=400)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    before = {path: path.stat().st_mtime_ns for path in kept.rglob("*.npz")}
-    model = scale.fit(MIXTURE, world.folder, engine="ray", checkpoint=kept, **OPTIONS)
-    stages = {one["stage"]: one["resumed"] for one in model.scale_["stages"]}
-    assert stages["draw a sample"] == 10
-    assert 3 <= stages["prevalences, pass 1"] < 10
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    here = local(MIXTURE, world.folder)
-    assert np.array_equal(model.prevalence_, here.prevalence_)
-    loaded = shoal.load(shoal.save(model, tmp_path / "model"))
-    assert np.array_equal(loaded.prevalence_, here.prevalence_)
+@pytest.mark.parametrize("name", DRIVERS)
+def test_a_killed_driver_is_followed_by_another(
+    kills, problem, cluster, tmp_path, name
+):
+    """kill -9 when a third is done; the second call does the others and no more."""
+    facts = kills.EXPERIMENTS[name](problem, cluster, tmp_path)
+    assert facts["equal"]
+    assert 3 <= facts["kept"] < facts["parts"] == 10
+    assert not list(tmp_path.glob(".*"))  # nothing of the first call is left

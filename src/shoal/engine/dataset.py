@@ -6,6 +6,7 @@ so that one that ends every worker is given up. However often an item was begun,
 comes back once.
 """
 
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,16 +36,9 @@ def run_on_ray_data(
         left = set(range(len(listed)))
         try:
             with _quiet() as data:
-                # Without a core: it must not keep one from the work. One that dies
-                # comes back and counts from zero, which costs some more tries.
-                ledger = (
-                    ray.remote(_Ledger)
-                    .options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
-                    .remote()
-                )
                 rows = [{"index": index} for index in range(len(listed))]
                 outcomes = data.from_items(rows, override_num_blocks=len(rows)).map(
-                    _caller(function, listed, ledger, retries),
+                    _caller(function, listed, _ledger(ray), retries),
                     num_cpus=1,
                     num_gpus=gpu_share,
                     concurrency=workers,
@@ -58,26 +52,49 @@ def run_on_ray_data(
 
 
 class _Ledger:
-    """How often each item was begun."""
+    """How often each item of each call was begun."""
 
     def __init__(self) -> None:
-        self._begun: Counter[int] = Counter()
+        self._begun: Counter[tuple[str, int]] = Counter()
 
-    def begin(self, index: int) -> int:
-        self._begun[index] += 1
-        return self._begun[index]
+    def begin(self, call: str, index: int) -> int:
+        self._begun[call, index] += 1
+        return self._begun[call, index]
+
+
+# That of the present connection: a process of its own takes seconds to start.
+_ledgers: dict[tuple[str, str], Any] = {}
+
+
+def _ledger(ray: Any) -> Any:
+    """The one that all calls of a connection share.
+
+    Without a core: it must not keep one from the work. One that dies comes back and
+    counts from zero, which costs some more tries.
+    """
+    context = ray.get_runtime_context()
+    connection = context.gcs_address, context.get_job_id()
+    if connection not in _ledgers:
+        _ledgers.clear()
+        _ledgers[connection] = (
+            ray.remote(_Ledger)
+            .options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+            .remote()
+        )
+    return _ledgers[connection]
 
 
 def _caller(
     function: Callable[[Any], Any], items: list[Any], ledger: Any, retries: int
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What is done with one row of the data set, on a worker."""
+    name = uuid.uuid4().hex
 
     def call(row: dict[str, Any]) -> dict[str, Any]:
         import ray
 
         index = int(row["index"])
-        begun = ray.get(ledger.begin.remote(index))
+        begun = ray.get(ledger.begin.remote(name, index))
         if begun > retries + 1:
             outcome = death(items[index], begun - 1, "it was lost each time")
         else:
