@@ -412,3 +412,23 @@ def test_three_commands(cli, tmp_path: Path):
     new = table[table["domain"] == "Deception"]
     shares = np.sort(pd.Series(species).value_counts(normalize=True).to_numpy())
     assert_allclose(np.sort(new["estimate"])[-2:], shares, atol=0.03)
+
+
+def test_predictions_never_take_the_place_of_the_rows(cli, fitted: Path, tmp_path):
+    rows = (tmp_path / "penguins.csv").read_bytes()
+    predict = ["predict", "run", "penguins.csv", "--out", "./penguins.csv", "--force"]
+    ended = cli(*predict)
+    assert ended.code == 2
+    assert "error[E136]" in ended.stderr
+    assert (tmp_path / "penguins.csv").read_bytes() == rows
+
+
+def test_a_model_is_judged_by_rows_of_all_its_domains(cli, fitted: Path, tmp_path):
+    rows = pd.read_csv(tmp_path / "penguins.csv")
+    rows[rows["island"] != "Dream"].to_csv(tmp_path / "two.csv", index=False)
+    for command in (["diagnose", "two.csv", "--model", "run"],
+                    ["report", "run", "two.csv", "--out", "two.html"]):  # fmt: skip
+        ended = cli(*command)
+        assert ended.code == 6
+        assert 'error[E167] no row is from "Dream", which' in ended.stderr
+    assert not (tmp_path / "two.html").exists()

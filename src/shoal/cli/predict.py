@@ -83,6 +83,7 @@ def predict(
         refuse_checkpoint(place)
         in_parts = place.in_parts(data, whole=False)
         if not in_parts:  # what is written in parts is a folder
+            refuse_data(path, data)
             refuse_existing(path, force=force)
         with output.stages(plan) as stages:
             stages.begin("load")
@@ -116,6 +117,18 @@ def check_ending(path: Path) -> None:
             "E102",
             f'cannot tell the format of "{path}"',
             "end the name of --out with .parquet or .csv (or .h5ad, of an h5ad file)",
+        )
+
+
+def refuse_data(path: Path, data: Sequence[str]) -> None:
+    """Raise E136 for predictions in the place of the rows, also with --force.
+
+    A copy of an h5ad file with classes may take its place: nothing of it is lost.
+    """
+    rows = [Path(one).resolve() for one in data if one != "-"]
+    if path.resolve() in rows and path.suffix != ".h5ad":
+        raise CommandError(
+            "E136", f'"{path}" holds the rows to class', "choose another --out"
         )
 
 
