@@ -284,7 +284,7 @@ def test_parts_classed_by_other_columns_are_not_taken_for_these(
         monkeypatch.setattr(predicting, "__version__", version)
         monkeypatch.setattr(model, "schema_", {**model.schema_, "missing": missing})
         monkeypatch.setattr(
-            placing, "_take_place", lambda partial, out: names.append(partial.name)
+            placing, "take_place", lambda partial, *_: names.append(partial.name)
         )
         predict(model, world.folder / "first.parquet", tmp_path / "out")
     assert len(set(names)) == 3

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["whole_file", "whole_folder"]
+__all__ = ["take_place", "whole_file", "whole_folder"]
 
 
 @contextlib.contextmanager
@@ -35,17 +35,25 @@ def whole_folder(path: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        if path.exists():
-            os.replace(path, old)
-        try:
-            os.replace(temporary, path)
-        except BaseException:
-            if old.exists():
-                os.replace(old, path)
-            raise
+        take_place(temporary, path, old)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def take_place(whole: Path, path: Path, old: Path) -> None:
+    """Rename what is whole; what was there before has the name ``old`` afterwards.
+
+    If it cannot be renamed, all is as it was before.
+    """
+    if path.exists():
+        os.replace(path, old)
+    try:
+        os.replace(whole, path)
+    except BaseException:
+        if old.exists():
+            os.replace(old, path)
+        raise
 
 
 def _beside(path: Path, ending: str) -> Path:

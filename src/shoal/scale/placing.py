@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.exceptions import CodedError, InputError, ModelFileError
+from shoal.io.atomic import take_place
 from shoal.scale.parts import Parts
 from shoal.scale.store import digest_of
 
@@ -86,7 +87,7 @@ def publish(folder: Path, out: Path, *, keep: bool) -> None:
         for entry in folder.iterdir():
             if re.fullmatch(HALF, entry.name):
                 entry.unlink()
-    _take_place(whole, out)
+    take_place(whole, out, _old_name(whole))
     _sweep(out)
 
 
@@ -95,18 +96,6 @@ def _share(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:  # another disk, or one without links
         shutil.copy2(source, target)
-
-
-def _take_place(folder: Path, out: Path) -> None:
-    old = _old_name(folder)
-    if out.exists():
-        os.replace(out, old)
-    try:
-        os.replace(folder, out)
-    except BaseException:
-        if old.exists():
-            os.replace(old, out)
-        raise
 
 
 def _sweep(out: Path) -> None:
