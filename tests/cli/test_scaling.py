@@ -81,6 +81,9 @@ def test_all_rows_are_counted_and_a_sample_is_looked_at(cli, rows, tmp_path):
     assert sum(one["rows"] for one in summary["domains"]) == 2_400
     shown = pd.read_csv(tmp_path / "run" / "prevalence.csv")
     assert shown["n_rows"].unique().tolist() == [800]
+    counts = pd.read_csv(tmp_path / "run" / "class_counts.csv", index_col="domain")
+    expected = pd.crosstab(written["domain"], written["class"])
+    assert (counts == expected).all(axis=None)
     page = (tmp_path / "run" / "report.html").read_text()
     assert "600, spread evenly over the domains" in page
     assert "Cost of “learn”" in page
@@ -207,6 +210,16 @@ def test_redacted_rows_have_no_names(cli, rows, tmp_path):
     for path in (tmp_path / "run").glob("*.*"):
         if path.is_file():
             assert b"secret" not in path.read_bytes()
+    for number, more in enumerate(([], ["--pooled"])):
+        out = tmp_path / f"rows{number}.parquet"
+        predict = ["predict", "run", "data", "--out", out, *more]
+        ended = cli(*predict, "--redact", "--json")
+        assert ended.code == 0, ended.stderr
+        found = pd.read_parquet(out)
+        assert found["row_id"].tolist() == list(range(1, 2_401))
+        domains = json.loads(ended.stdout)["data"]["counts"]
+        assert set(domains) == ({"(not used)"} if more else {"north", "south", "west"})
+        assert found["domain"].isna().all() == bool(more)
 
 
 def test_a_file_too_large_for_memory_is_read_in_parts(cli, rows, monkeypatch):

@@ -109,6 +109,15 @@ def embed(
         show(output)
 
 
+def find_weights(path: Path) -> Path:
+    """The file of weights that a path means; E101 where there is none."""
+    file = path / ENCODER if path.is_dir() else path
+    if not file.is_file():
+        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
+        raise CommandError("E101", f'no weights at "{file}"', hint)
+    return file
+
+
 def load(
     weights: Path, depth: int | None, stem: str | None, size: int | None
 ) -> tuple["ResNet", int]:

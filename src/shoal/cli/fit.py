@@ -124,11 +124,15 @@ def fit(
 def show_next(output: Output, folder: Path, *, report: bool) -> None:
     """What to do with a run that has just been written."""
     run = shlex.quote(str(folder))
-    look = f"open {folder / REPORT}; " if report else ""
-    output.show(
-        f"Next: {look}shoal name {run} --set c0=NAME; shoal predict {run} NEW; "
-        f"shoal adapt {run} NEW --domain-name NAME"
-    )
+    steps = [f"open {folder / REPORT}"] if report else []
+    if output.data["verdict"] != "do not use":
+        steps += [
+            f"shoal name {run} --set c0=NAME",
+            f"shoal predict {run} NEW",
+            f"shoal adapt {run} NEW --domain-name NAME",
+        ]
+    if steps:
+        output.show(f"Next: {'; '.join(steps)}")
 
 
 def summary_of(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from shoal.cli.embed import load
+from shoal.cli.embed import find_weights, load
 from shoal.cli.messages import CommandError
 from shoal.cli.models import Device
 from shoal.cli.networks import network_errors, start_torch, warn_unreadable
@@ -113,9 +113,13 @@ class Embedded:
 
 
 def plan_images(encoder: Encoder) -> dict[str, Stage]:
-    """The stages that images add to a fit: before it, and after it."""
+    """The stages that images add to a fit: before it, and after it.
+
+    E101 already here where there are no weights, not after all images were listed.
+    """
     if not encoder.given:
         return {}
+    find_weights(Path(encoder.encoder))
     stages = {"embed": Stage("embedding the images", 10)}
     tune = {"tune": Stage("training the network end to end", 60)}
     return stages | (tune if _learns(encoder) else {})
