@@ -67,13 +67,14 @@ twice adds up. What becomes of categories, dates, ids and missing values is said
 **The run folder** that `fit` writes: `model/` (JSON and plain arrays, no code),
 `prevalence.csv` (domain, class_id, class_name, estimate, lo, hi, level, n_rows, flag),
 `assignments.parquet` or `.csv` (row_id, domain, class, p_NAME for each class, margin,
-fit_score, unsure), `diagnostics.json`, `draws.npz` (the resampled prevalences),
+fit_score, unsure), `class_counts.csv` (rows of each domain by class), `classes.h5ad`
+(of an h5ad file), `diagnostics.json`, `draws.npz` (the resampled prevalences),
 `summary.json` (all that the report says), `report.html` and `run.json` (how it was
 made). Wherever a command takes MODEL, the run folder and its `model/` both work.
 
 **Privacy.** `--redact` leaves rows, ids, pictures, words and values that fewer than ten
-rows share out of everything that is written. Names of columns and domains stay: a model
-cannot be used without them.
+rows share, names of domains among them, out of everything that is written and said.
+Names of columns and of other domains stay: a model cannot be used without them.
 """
 
 MESSAGES_INTRODUCTION = """\

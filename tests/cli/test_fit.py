@@ -220,31 +220,6 @@ def test_ctrl_c_during_a_forced_fit_keeps_the_old_run(fitted: Path, tmp_path: Pa
 
 # ---- privacy ---------------------------------------------------------------------
 
-SECRETS = ("Zebulon", "Quixworth", "Xylophone", "patient-", "Smallville")
-
-
-def test_redact_leaves_no_secret_in_html_or_json(cli, tmp_path: Path):
-    """In ids, in a rare category, in a set-aside column, in labels, in the path."""
-    penguins = load_penguins(as_frame=True)
-    frame = penguins.X.assign(island=penguins.domains, species=penguins.labels)
-    frame["who"] = [f"patient-{number:03d}" for number in range(len(frame))]
-    frame["city"] = np.where(np.arange(len(frame)) % 2, "Northtown", "Southtown")
-    frame.loc[3, "city"] = "Smallville"
-    frame["keeper"] = "Zebulon"
-    frame.loc[5:9, "species"] = "Quixworth"
-    frame.to_csv(tmp_path / "Xylophone.csv", index=False)
-    base = ["fit", "Xylophone.csv", "--domain", "island", "--label", "species"]
-    base += ["--id", "who", "--k", "3", "--bootstrap", "5"]
-    assert cli(*base, "--out", "open").code == 0
-    said = " ".join(texts_of(tmp_path / "open"))
-    assert [secret for secret in SECRETS if secret not in said] == ["Zebulon"]
-    ended = cli(*base, "--redact", "--out", "closed", "--json")
-    assert ended.code == 0, ended.stderr
-    for text in [*texts_of(tmp_path / "closed"), ended.stdout]:
-        assert [secret for secret in SECRETS if secret in text] == []
-    rows = pd.read_parquet(tmp_path / "closed" / "assignments.parquet")
-    assert rows["row_id"].tolist() == list(range(1, 343))
-
 
 def test_redact_drops_rare_words(cli, tmp_path: Path):
     rows = write_notes()

@@ -88,6 +88,8 @@ def test_an_open_fit_holds_the_secrets(cli, tmp_path: Path):
 
 def test_a_fit_holds_none(secret: Path):
     assert leaks(secret / "closed") == {}
+    files = [path for path in (secret / "closed").rglob("*") if path.is_file()]
+    assert not any("birds.csv" in contents(path) for path in files)
     counts = pd.read_csv(secret / "closed" / "class_counts.csv", index_col="domain")
     rows = pd.read_parquet(secret / "closed" / "assignments.parquet")
     assert rows["row_id"].tolist() == list(range(1, 343))
