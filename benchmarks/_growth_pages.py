@@ -101,8 +101,9 @@ def reading(record: dict[str, Any], folder: Path) -> list[str]:
     """Sentences whose numbers are the record's."""
     lines = [
         f"- {name}: exponent {found['all']:.2f} in rows, from {span(record, name)} "
-        f"rows; {found['last three']:.2f} over the last three sizes (wanted of a fit: "
-        f"at most {FIT_SLOPE})."
+        f"rows; {found['last three']:.2f} over the last three sizes"
+        f"{one_iteration(record, name, found)} (wanted of a fit: at most "
+        f"{FIT_SLOPE})."
         for name, found in record["slopes"].get("rows", {}).items()
         if name.endswith(".fit")
     ]
@@ -124,6 +125,18 @@ def reading(record: dict[str, Any], folder: Path) -> list[str]:
         f"(derived): {', '.join(above) or 'nothing'}."
     )
     return lines + repairs(record) + by_hand(record)
+
+
+def one_iteration(record: dict[str, Any], name: str, found: dict[str, Any]) -> str:
+    """What is left of an exponent when a fit's iterations are counted."""
+    if "one iteration" not in found:
+        return ""
+    runs = [p["tasks"][name]["ours"] for p in scan_of(record, "rows")]
+    counts = [str(run["iterations"]) for run in runs if "seconds" in run][-3:]
+    return (
+        f", {found['one iteration']:.2f} for one iteration ({', '.join(counts)} "
+        "of them)"
+    )
 
 
 def repairs(record: dict[str, Any]) -> list[str]:

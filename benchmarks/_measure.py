@@ -53,6 +53,7 @@ class Clock:
         self.run, self.turns, self.spent = run, 0, 0.0
         self.best = Seconds(float("inf"), float("inf"))
         self.peak: float | None = None
+        self.iterations: int | None = None
 
     @property
     def done(self) -> bool:
@@ -63,8 +64,9 @@ class Clock:
         """Run once."""
         before = None if self.turns else _reset_peak()
         wall, process = time.perf_counter(), time.process_time()
-        self.run()
+        made = self.run()
         took = Seconds(time.perf_counter() - wall, time.process_time() - process)
+        self.iterations = getattr(made, "n_iter_", None)
         if before is not None:
             self.peak = _memory("VmHWM") - before
         self.best = Seconds(*map(min, self.best, took))
@@ -72,8 +74,15 @@ class Clock:
 
     def result(self) -> dict[str, float | int | None]:
         """What to keep of it: seconds are of the processor, memory in MiB."""
-        found = {"seconds": self.best.process, "wall": self.best.wall}
-        return {**found, "peak_mib": self.peak, "turns": self.turns}
+        found: dict[str, float | int | None] = {
+            "seconds": self.best.process,
+            "wall": self.best.wall,
+            "peak_mib": self.peak,
+            "turns": self.turns,
+        }
+        if self.iterations is not None:
+            found["iterations"] = self.iterations
+        return found
 
 
 def race(runs: Mapping[str, Callable[[], Any]], turns: int = 9) -> dict[str, dict]:

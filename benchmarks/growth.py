@@ -249,6 +249,12 @@ def slopes(points: list[dict]) -> dict:
                     if len(memory) >= 3
                     else None,
                 }
+            ends = [runs[value] for value, _ in seconds[-3:]]
+            if len(seconds) >= 3 and all("iterations" in run for run in ends):
+                result[factor][name]["one iteration"] = slope(
+                    [value for value, _ in seconds[-3:]],
+                    [run["seconds"] / run["iterations"] for run in ends],
+                )
     return result
 
 
