@@ -1,16 +1,16 @@
-"""What the record of 20 million rows must hold (benchmarks/scale.py)."""
+"""What the records of 20 million rows and of kills must hold (benchmarks/)."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-RECORD = Path(__file__).parents[2] / "results" / "performance" / "scale.json"
+RECORDS = Path(__file__).parents[2] / "results" / "performance"
 
 
 @pytest.fixture(scope="module")
 def record():
-    return json.loads(RECORD.read_text())
+    return json.loads((RECORDS / "scale.json").read_text())
 
 
 def test_twenty_million_rows_in_four_gibibytes(record):
@@ -38,3 +38,14 @@ def test_all_rows_tell_more_than_the_sample(record):
         assert every["prevalence_error_mean"] < 0.5 * sample["prevalence_error_mean"]
         assert every["accuracy"] >= sample["accuracy"]
         assert every["accuracy"] > truth["best accuracy"] - 0.003
+
+
+def test_whatever_was_killed_the_result_was_the_same():
+    """benchmarks/kills.py: something ended every time, and no number differed."""
+    record = json.loads((RECORDS / "kills.json").read_text())
+    assert record["nodes"] == 2
+    for name, facts in record["repetitions"].items():
+        assert facts, name
+        for one in facts:
+            assert (one["killed"], one["equal"]) == (1, True), (name, one)
+            assert one.get("kept", 1) > 0
