@@ -228,12 +228,12 @@ def main() -> None:
 
 
 def order_of(repetitions: int) -> list[tuple[int, str]]:
-    """Each once; then those without new drivers, which take longer, and then these."""
+    """Each once; then those that take longer after the others, training last."""
     slow = [name for name in EXPERIMENTS if name.startswith("driver")]
     fast = [name for name in EXPERIMENTS if name not in slow]
     more = range(1, repetitions)
     order = [(0, name) for name in (*EXPERIMENTS, TRAINING)]
-    for names in (fast, [*slow, TRAINING]):
+    for names in (fast, slow, [TRAINING]):
         order += [(turn, name) for turn in more for name in names]
     return order
 
