@@ -113,6 +113,27 @@ def test_a_higher_limit_measures_what_was_left_out_and_nothing_else(growth):
     assert growth.ratios(point) == {"adjust": 7.0}
 
 
+def test_sides_take_turns_until_they_have_run_long_enough(growth, monkeypatch):
+    from _measure import Clock
+
+    order = []
+    runs = {side: (lambda side=side: order.append(side)) for side in growth.SIDES}
+    found = growth.race(runs, turns=3)
+    assert order == 3 * list(growth.SIDES)
+    assert {one["turns"] for one in found.values()} == {3}
+    monkeypatch.setattr(Clock, "LONG", -1.0)  # now any first run is long enough
+    assert {one["turns"] for one in growth.race(runs, turns=3).values()} == {1}
+
+
+def test_exponent_of_one_iteration_where_iterations_are_counted(growth):
+    points = [made(n, 2.0 * n**1.5) for n in (10, 100, 1_000)]
+    assert "one iteration" not in growth.slopes(points)["rows"]["adjust"]
+    for point in points:
+        point["tasks"]["adjust"]["ours"]["iterations"] = point["value"]
+    found = growth.slopes(points)["rows"]["adjust"]["one iteration"]
+    assert found == pytest.approx(0.5)
+
+
 def test_every_scan_grows_and_keeps_classes_below_domains(growth):
     for factor in growth.SCANS:
         sizes = growth.sizes_of(factor)
