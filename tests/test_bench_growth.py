@@ -121,7 +121,7 @@ def test_sides_take_turns_until_they_have_run_long_enough(growth, monkeypatch):
     found = growth.race(runs, turns=3)
     assert order == 3 * list(growth.SIDES)
     assert {one["turns"] for one in found.values()} == {3}
-    monkeypatch.setattr(Clock, "LONG", -1.0)  # now any first run is long enough
+    monkeypatch.setattr(Clock, "LONG", 0.0)  # now any first run is long enough
     assert {one["turns"] for one in growth.race(runs, turns=3).values()} == {1}
 
 
