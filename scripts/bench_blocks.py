@@ -56,8 +56,12 @@ def headline() -> str:
         reached = mean(one["accuracy"] for one in ours)
         gains.append(reached - accuracy)
         factors.append(error / mean(one["prevalence_error"] for one in ours))
-        taught = mean(one["accuracy"] for one in found[cell]["oracle", "{}"])
-        shares.append(reached / taught)
+        taught = {one["wave"]: one for one in found[cell]["oracle", "{}"]}
+        shares += [
+            one["accuracy"] / taught[one["wave"]]["accuracy"]
+            for one in ours
+            if one["wave"] in taught
+        ]
     n, won = len(gains), sum(gain > 0 for gain in gains)
     closer = sum(factor > 1 for factor in factors)
     sentences = (
@@ -137,7 +141,8 @@ def read_store(name: str) -> Cells:
         dataset = spec["dataset"].replace("cifar", "CIFAR-")
         cell = dataset, str(spec["n_domains"]), f"{spec['alpha']:g}"
         settings = json.dumps(spec.get("settings", {}))
-        found[cell][spec["method"], settings].append(record["metrics"])
+        metrics = record["metrics"] | {"wave": spec["wave"]}
+        found[cell][spec["method"], settings].append(metrics)
     return found
 
 

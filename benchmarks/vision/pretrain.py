@@ -73,7 +73,13 @@ def main(arguments: list[str] | None = None) -> None:
     seconds = time.perf_counter() - started
     if args.out:
         result.save(
-            args.out, data=args.data.name, seed=args.seed, batch=args.batch_size
+            args.out,
+            data=args.data.name,
+            seed=args.seed,
+            batch=args.batch_size,
+            depth=args.depth,
+            stem=task.net.stem,
+            size=max(images.size),
         )
     record = make_record(args, result, device, seconds, plan)
     text = json.dumps(record, indent=2)

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 
+import shoal.benchmark.image_methods  # noqa: E402, F401
+from shoal.benchmark.grids import GRIDS  # noqa: E402
+from shoal.benchmark.image_problems import open_weights  # noqa: E402
 from shoal.benchmark.markdown import markdown  # noqa: E402
+from shoal.benchmark.methods import METHODS  # noqa: E402
+from shoal.benchmark.problems import load_problem  # noqa: E402
 from shoal.benchmark.run import run_missing  # noqa: E402
 from shoal.benchmark.spec import Spec  # noqa: E402
 from shoal.benchmark.store import Store  # noqa: E402
 from shoal.benchmark.tables import summarize  # noqa: E402
+from shoal.datasets import images_known  # noqa: E402
 from shoal.vision.nets import resnet, save_backbone  # noqa: E402
 
 PER_CLASS = 16
@@ -88,3 +95,50 @@ def test_grid_kill_resume_table(data_dir, tmp_path):
     text = markdown(summarize(SPECS, store.records()), "pairs")
     assert "not run" not in text
     assert "| SCAN, epochs=0, head_epochs=1 | " in text
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_every_run_of_a_grid_can_be_made_where_its_data_are(grid, tmp_path):
+    """Without any data, all that is missing are files: no run is refused as such."""
+    pairs = {(spec.dataset, METHODS[spec.method].view): spec
+             for spec in GRIDS[grid].specs()}  # fmt: skip
+    for (dataset, view), spec in pairs.items():
+        if not dataset.startswith(("gauss", "fashion")):
+            with pytest.raises(FileNotFoundError):
+                load_problem(spec, view, tmp_path)
+
+
+@pytest.fixture
+def fieldguide(tmp_path, monkeypatch) -> Path:
+    """Two species of dark and of bright pictures, 10 of 50 set aside."""
+    monkeypatch.setattr(images_known, "SPECIES_IMAGES", 50)
+    monkeypatch.setattr(images_known, "SPECIES_TEST", 10)
+    for species, value in (("atlas", 20), ("comma", 200)):
+        (tmp_path / "fieldguide" / species).mkdir(parents=True)
+        for number in range(50):
+            picture = np.full((8, 8, 3), value, dtype=np.uint8)
+            file = tmp_path / "fieldguide" / species / f"{number}.png"
+            Image.fromarray(picture).save(file)
+    return tmp_path
+
+
+def test_data_sets_in_folders_are_problems_too(fieldguide):
+    spec = Spec("fieldguide2", 2, 3, 0, "scan")
+    problem = load_problem(spec, "images", fieldguide)
+    assert problem.pool.shape == (80, 224, 224, 3)
+    bright = problem.X.mean(axis=(1, 2, 3)) > 100
+    np.testing.assert_array_equal(bright, problem.truth.labels)
+    bright = problem.X_test.mean(axis=(1, 2, 3)) > 100
+    np.testing.assert_array_equal(bright, problem.truth.labels_test)
+
+
+def test_weights_say_which_network_they_are_of(fieldguide):
+    problem = load_problem(Spec("fieldguide2", 2, 3, 0, "scan"), "images", fieldguide)
+    net = resnet(34, stem="imagenet")
+    place = fieldguide / "weights" / "moco_fieldguide2.safetensors"
+    place.parent.mkdir()
+    save_backbone(net, place, {"depth": 34, "stem": "imagenet"})
+    opened = open_weights(problem, "moco")
+    assert (opened.depth, opened.stem) == (34, "imagenet")
+    with pytest.raises(FileNotFoundError, match="simclr_resnet18_fieldguide2"):
+        open_weights(problem, "simclr_resnet18")

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -183,8 +184,10 @@ def test_what_is_not_run_stands_with_its_command(lines):
     text = markdown(lines, "cifar-b")
     assert "| SCAN | not run | 0.432 |" in text
     wanted = "shoal bench run cifar-b --dataset cifar20 --method scan "
-    assert f"{wanted}--wave 0 --wave 1 --wave 2" in text
+    assert f"{wanted}--wave 0 --wave 1 --wave 2 --store DIR" in text
     assert len(commands(lines, "cifar-b")) == 5
+    for command in commands(lines, "cifar-b", "a b"):
+        assert shlex.split(command)[-2:] == ["--store", "a b"]
     done = summarize([], {})
     assert commands(done, "tiny") == []
 
@@ -193,6 +196,20 @@ def test_ours_stands_as_a_share_of_the_supervised_accuracy(lines):
     share = 0.805 / 0.905
     row = f"| *ours, best, as a share of: supervised network* | {share:.1%} |"
     assert row in markdown(lines, "paper")
+
+
+def test_shares_are_of_the_waves_that_both_have(cell_specs):
+    ran = [
+        spec
+        for spec in cell_specs
+        if spec.method == "ours_frozen" or (spec.method == "oracle" and spec.wave == 1)
+    ]
+    accuracy = {"ours_frozen": [0.9, 0.6, 0.9], "oracle": [None, 0.8, None]}
+    records = fake_records(
+        ran, lambda spec: accuracy[spec.method][spec.wave], lambda _: 0.1
+    )
+    text = markdown(summarize(cell_specs, records), "paper")
+    assert "as a share of: supervised network* | 75.0% |" in text
 
 
 @pytest.mark.parametrize("grid", GRIDS)

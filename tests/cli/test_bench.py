@@ -52,6 +52,15 @@ def test_table_and_plot_overwrite_only_by_force(cli):
         assert cli("bench", action, "tiny", "--out", out, "--force").code == 0
 
 
+def test_an_empty_store_has_nothing_to_draw(cli, tmp_path):
+    ended = cli("bench", "plot", "tiny")
+    assert (ended.code, ended.stdout) == (3, "")
+    error, hint = ended.stderr.splitlines()
+    assert error == "error[E151] shoal-bench has no record of tiny"
+    assert hint == "hint: run `shoal bench run tiny --store shoal-bench` first"
+    assert not list(tmp_path.glob("*/figures"))
+
+
 def test_list_says_what_is_done(cli):
     cli("bench", "run", "tiny", *FAST, "--quiet")
     grids = {

@@ -30,6 +30,10 @@ COLOURS = {
     "ddfa_spi": "#E69F00",
     "scan": "#009E73",
     "scan_prior": "#000000",
+    "kmeans": "#F0E442",
+    "naive": "#8C564B",
+    "naive_pca": "#B58A7D",
+    "naive_ica": "#D9BFB7",
 }
 OTHER = "#999999"
 MARKERS = "osD^vPX*<>"
@@ -236,7 +240,7 @@ def _finish(figure: Any, panels: Any, path: Path) -> Path:
             found.values(),
             found.keys(),
             loc="outside lower center",
-            ncols=4,
+            ncols=min(4, max(1, round(1.2 * panels.shape[1]))),
             fontsize=8,
         )
     return _save(figure, path)

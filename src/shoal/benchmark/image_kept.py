@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.benchmark.image_problems import ImageProblem, find_weights
+from shoal.benchmark.image_problems import ImageProblem, open_weights
 from shoal.benchmark.spec import Setting
 from shoal.vision.discriminator import ImageDiscriminator
 from shoal.vision.scan import SCAN
@@ -56,7 +56,7 @@ def trained_scan(
     """
     scan = SCAN(
         problem.n_classes,
-        backbone=find_weights(problem, backbone),
+        backbone=open_weights(problem, backbone),
         random_state=seed,
         **settings,  # type: ignore[arg-type]
     )

@@ -17,7 +17,7 @@ from shoal.benchmark.image_kept import (
     problem_digest,
     trained_scan,
 )
-from shoal.benchmark.image_problems import ImageProblem, find_weights
+from shoal.benchmark.image_problems import ImageProblem, open_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
 from shoal.ddfa import DDFA
@@ -113,7 +113,7 @@ def _frozen_mixture(
         _last_frozen.clear()
         _last_frozen[key] = ImageMixture(
             problem.n_classes,
-            backbone=find_weights(problem, backbone),
+            backbone=open_weights(problem, backbone),
             mixture=DomainMixture(search=search, scale="global", expansion="linear"),
             n_components=n_components,
             fine_tuning=None,
@@ -222,7 +222,7 @@ def _ddfa_spi(
 ) -> Answer:
     """DDFA whose discriminator starts from self-supervised weights."""
     network = ImageDiscriminator(
-        find_weights(problem, backbone),
+        open_weights(problem, backbone),
         epochs=epochs,
         learning_rate=read_rates(learning_rates),
         batch_size=batch_size,
@@ -281,7 +281,7 @@ def _oracle(
     """The same network taught with labels, told the true class mixes."""
     truth = problem.truth
     network = ImageDiscriminator(
-        find_weights(problem, backbone),
+        open_weights(problem, backbone),
         epochs=epochs,
         learning_rate=read_rates(learning_rates),
         decay=decay,

@@ -1,4 +1,4 @@
-"""Problems on pixels: CIFAR-10, CIFAR-20 and the pairs of CIFAR-100 as images.
+"""Problems on pixels: every data set of the paper, and the pairs of CIFAR-100.
 
 Importing this module registers them as the view ``"images"``.
 """
@@ -22,13 +22,22 @@ from shoal.benchmark.problems import (
 from shoal.benchmark.spec import Spec
 from shoal.datasets._io import find_file
 from shoal.datasets.images_cifar import load_cifar10, load_cifar20, load_cifar100
+from shoal.datasets.images_known import load_fieldguide, load_imagenet50
+from shoal.vision.nets import Backbone, load_backbone
+from shoal.vision.weights import read_facts
 
-__all__ = ["ImageProblem", "find_weights", "image_problem", "with_pool"]
+__all__ = ["ImageProblem", "image_problem", "open_weights", "with_pool"]
 
 Array = NDArray[Any]
 
 #: Whose self-supervised weights a data set uses, where they are another's.
 TRAINED_ON = {"cifar20": "cifar100", "pairs2": "cifar100", "pairs28": "cifar100"}
+#: Data sets in folders of files, and the name of their folder.
+FOLDERS = {
+    "imagenet50": "imagenet",
+    "fieldguide2": "fieldguide",
+    "fieldguide28": "fieldguide",
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,8 @@ def with_pool(spec: Spec, source: Source, folder: Path | None) -> ImageProblem:
 def _load_images(
     dataset: str, data_dir: Path | None
 ) -> tuple[Array, Array, Array, int]:
+    if dataset in FOLDERS:
+        return _load_folders(dataset, data_dir)
     load = load_cifar10 if dataset == "cifar10" else load_cifar20
     data = load(data_dir, split="all")
     fine = data.labels
@@ -81,8 +92,37 @@ def _load_images(
     return data.X, fine, data.labels, int(np.sum(data.split == "train"))
 
 
-def find_weights(problem: ImageProblem, name: str) -> Path:
-    """A weights file, by path or as ``weights/<name>_<data set>.safetensors``."""
+def _load_folders(
+    dataset: str, data_dir: Path | None
+) -> tuple[Array, Array, Array, int]:
+    """Images of a data set that lies in folders, 224 x 224, training rows first."""
+    path = None if data_dir is None else data_dir / FOLDERS[dataset]
+    if dataset == "imagenet50":
+        train, test = load_imagenet50(path, "train"), load_imagenet50(path, "val")
+    else:
+        n_classes = DATASETS[dataset].n_classes
+        train, test = (
+            load_fieldguide(path, split, n_classes=n_classes)
+            for split in ("train", "test")
+        )
+    images = np.concatenate([train.X, test.X])
+    labels = np.concatenate([train.labels, test.labels])
+    return images, labels, labels, len(train.labels)
+
+
+def open_weights(problem: ImageProblem, name: str) -> Backbone:
+    """A backbone, by path or as ``weights/<name>_<data set>.safetensors``.
+
+    Depth and stem are those that the file tells of itself; else those of CIFAR.
+    """
+    path = _find_weights(problem, name)
+    facts = read_facts(path)
+    return load_backbone(
+        path, depth=int(facts.get("depth", 18)), stem=facts.get("stem", "cifar")
+    )
+
+
+def _find_weights(problem: ImageProblem, name: str) -> Path:
     if name.endswith(".safetensors"):
         return Path(name)
     stem = TRAINED_ON.get(problem.dataset, problem.dataset)
@@ -95,5 +135,5 @@ def find_weights(problem: ImageProblem, name: str) -> Path:
     )
 
 
-for _name in ("cifar10", "cifar20", "pairs2", "pairs28"):
+for _name in ("cifar10", "cifar20", "pairs2", "pairs28", *FOLDERS):
     register_view(_name, "images", image_problem)

@@ -20,15 +20,15 @@ the prevalences is their mean absolute difference. Bold: the best of the cell, t
 paper's numbers included; methods in italics read labels and do not compete."""
 
 
-def markdown(lines: Sequence[Line], grid: str) -> str:
+def markdown(lines: Sequence[Line], grid: str, store: str = "DIR") -> str:
     """Tables of a grid, and the commands for what is not run yet.
 
     Parameters
     ----------
     lines : sequence of Line
         From :func:`shoal.benchmark.tables.summarize`.
-    grid : str
-        Its name, for the commands.
+    grid, store : str
+        Its name and the folder of its records, for the commands.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def markdown(lines: Sequence[Line], grid: str) -> str:
     for dataset, r in dict.fromkeys((line.cell[0], line.cell[1]) for line in lines):
         part = [line for line in lines if line.cell[:2] == (dataset, r)]
         parts += [f"### {DATASETS[dataset].title}, {r} domains", *_block(part)]
-    parts += [*_costs(lines), *_not_run(lines, grid)]
+    parts += [*_costs(lines), *_not_run(lines, grid, store)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -165,26 +165,38 @@ def _entries(
 def _shares(
     lines: Sequence[Line], alphas: Iterable[float], measure: str, with_paper: bool
 ) -> list[list[str]]:
-    """How much of the supervised accuracy our best method reaches."""
+    """How much of the supervised accuracy our best method reaches, on common waves."""
     if measure != "accuracy":
         return []
-    ours = best_of(lines, measure, ours=True)
+    best = best_of(lines, measure, ours=True)
+    ours = {
+        line.cell: line
+        for line in lines
+        if line.cell in best and line.title == best[line.cell].title
+    }
     rows = []
     for method in ("oracle", "reference"):
-        ceilings = {
-            line.cell: line.values[measure].mean
-            for line in lines
-            if line.method == method and measure in line.values
-        }
+        ceilings = {line.cell: line for line in lines if line.method == method}
         row = [f"*ours, best, as a share of: {METHODS[method].title}*"]
         for alpha in alphas:
             cell = (*lines[0].cell[:2], alpha)
-            known = cell in ceilings and cell in ours
-            share = f"{ours[cell].value / ceilings[cell]:.1%}" if known else ""
+            share = _share(ours.get(cell), ceilings.get(cell))
             row += [share, "", ""] if with_paper else [share]
         if any(row[1:]):
             rows.append(row)
     return rows
+
+
+def _share(ours: Line | None, ceiling: Line | None) -> str:
+    if ours is None or ceiling is None:
+        return ""
+    waves = set(ours.accuracy) & set(ceiling.accuracy)
+    if not waves:
+        return ""
+    reached, possible = (
+        sum(line.accuracy[wave] for wave in waves) for line in (ours, ceiling)
+    )
+    return f"{reached / possible:.1%}"
 
 
 # ---- costs, and what is missing --------------------------------------------------
@@ -210,8 +222,8 @@ def _costs(lines: Sequence[Line]) -> list[str]:
     return ["### What it cost", _table(head, rows)] if rows else []
 
 
-def _not_run(lines: Sequence[Line], grid: str) -> list[str]:
-    missing = commands(lines, grid)
+def _not_run(lines: Sequence[Line], grid: str, store: str) -> list[str]:
+    missing = commands(lines, grid, store)
     if not missing:
         return []
     text = "\n".join(f"    {command}" for command in missing)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ class Line:
         With a record, and without.
     values : mapping of str to Spread
         By measure; a method without prevalences has no error.
+    accuracy : mapping of int to float
+        By wave, to compare methods on the waves that both have.
     seconds : float or None
         Mean of a run.
     device : str
@@ -73,6 +76,7 @@ class Line:
     waves: tuple[int, ...]
     missing: tuple[int, ...]
     values: Mapping[str, Spread]
+    accuracy: Mapping[int, float]
     seconds: float | None
     device: str
     paper: PaperResult | None
@@ -154,6 +158,11 @@ def _line(specs: Sequence[Spec], records: Mapping[str, Record]) -> Line:
         tuple(sorted(spec.wave for spec in specs if spec.name in records)),
         tuple(sorted(spec.wave for spec in specs if spec.name not in records)),
         values,
+        {
+            spec.wave: records[spec.name]["metrics"]["accuracy"]
+            for spec in specs
+            if spec.name in records
+        },
         statistics.fmean(r["seconds"] for r in found) if found else None,
         "; ".join(sorted({record["device"] for record in found})),
         paper,
@@ -234,8 +243,8 @@ def best_of(
 # ---- what is missing -------------------------------------------------------------
 
 
-def commands(lines: Iterable[Line], grid: str) -> list[str]:
-    """Commands that run what is missing: one per data set and method."""
+def commands(lines: Iterable[Line], grid: str, store: str = "DIR") -> list[str]:
+    """Commands that run what is missing into a store: one per data set and method."""
     wanted: dict[tuple[str, str], set[int]] = {}
     for line in lines:
         if line.missing:
@@ -244,6 +253,7 @@ def commands(lines: Iterable[Line], grid: str) -> list[str]:
     return [
         f"shoal bench run {grid} --dataset {dataset} --method {method} "
         + " ".join(f"--wave {wave}" for wave in sorted(waves))
+        + f" --store {shlex.quote(store)}"
         for (dataset, method), waves in wanted.items()
     ]
 

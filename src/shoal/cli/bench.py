@@ -197,8 +197,9 @@ def tabulate(
     if out is not None:
         refuse_existing(out, TABLES, force=force)
     lines = summarize(specs, Store(folder).records())
-    text = markdown(lines, grid)
-    output.data = {"rows": flat_rows(lines), "not_run": commands(lines, grid)}
+    text = markdown(lines, grid, str(folder))
+    missing = commands(lines, grid, str(folder))
+    output.data = {"rows": flat_rows(lines), "not_run": missing}
     output.show(text)
     if out is not None:
         with filled_folder(out) as place:
@@ -220,6 +221,12 @@ def plot(
     matplotlib.use("Agg")
     records = Store(folder).records()
     lines = summarize(specs, records)
+    if not any(line.waves for line in lines):
+        raise CommandError(
+            "E151",
+            f"{folder} has no record of {grid}",
+            f"run `shoal bench run {grid} --store {folder}` first",
+        )
     clusters = any("n_clusters" in dict(line.settings) for line in lines)
     first = "clusters.png" if clusters else "alpha.png"
     chosen = {f"prevalence-{name}.png": found

@@ -14,6 +14,12 @@ BENCH = {
         "Fashion-MNIST, `shoal bench run tiny` none at all.",
         exit_code=3,
     ),
+    "E151": Explanation(
+        "nothing to draw",
+        "The store has no record of the grid asked for, so there is nothing to draw. "
+        "Run the grid first, or name the store that holds its records with --store.",
+        exit_code=3,
+    ),
     "W150": Explanation(
         "runs that cannot be made here",
         "Some of the runs need a package or files that are not here; the others were "
