@@ -18,7 +18,7 @@ from statistics import mean, pstdev
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bench_blocks import clusters, end_to_end, headline, pairs, table
+from bench_blocks import clusters, end_to_end, headline, pairs, table, twin
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
@@ -288,6 +288,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "end_to_end": end_to_end,
         "clusters": clusters,
         "pairs": pairs,
+        "twin": twin,
     },
     "CHANGELOG.md": {"unreleased": unreleased},
 }
