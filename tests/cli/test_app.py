@@ -16,7 +16,7 @@ from shoal.cli.app import EXAMPLES, app
 from shoal.cli.messages import CATALOGUE, EXIT_CODES, CommandError
 from shoal.cli.output import running
 from shoal.cli.tables import prevalence_table
-from shoal.exceptions import CollapseWarning, CompileWarning, InputError
+from shoal.exceptions import CodedWarning, CollapseWarning, CompileWarning, InputError
 
 
 def modules_after(code: str) -> set[str]:
@@ -196,6 +196,15 @@ def test_strict_turns_warnings_into_exit_7(capsys):
     assert raised.value.exit_code == 7
     with running("toy", strict=True):
         pass
+
+
+def test_warnings_with_a_code_keep_it(capsys):
+    with running("toy", as_json=True):
+        said = CodedWarning("W143", "a value is new", "look at it")
+        warnings.warn(said, stacklevel=1)
+    (message,) = json.loads(capsys.readouterr().out)["messages"]
+    assert (message["code"], message["text"]) == ("W143", "a value is new")
+    assert str(said) == "a value is new; look at it"
 
 
 def test_warnings_of_estimators_are_coded_and_said_once(capsys):
