@@ -296,6 +296,26 @@ def test_a_cluster_in_use_stays_connected():
     assert ray.is_initialized()
 
 
+def test_a_cluster_of_somebody_else_is_left_alone(cluster):
+    """Without an address a process starts its own; RAY_ADDRESS is an address."""
+    theirs = cluster.get_runtime_context().gcs_address
+    code = (
+        "from shoal.engine.cluster import connected\n"
+        "with connected(None) as ray:\n"
+        "    print(ray.get_runtime_context().gcs_address)\n"
+    )
+    clean = {name: text for name, text in os.environ.items() if name != "RAY_ADDRESS"}
+    for more, joined in (({}, False), ({"RAY_ADDRESS": theirs}, True)):
+        ended = subprocess.run(
+            [sys.executable, "-c", code],
+            env=clean | more,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert (ended.stdout.split()[-1] == theirs) is joined
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

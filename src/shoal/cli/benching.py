@@ -42,9 +42,10 @@ class Running:
     workers: Annotated[
         int | None, working("--workers", min=1, help="Runs at a time; all cores.")
     ] = None
-    address: Annotated[str | None, working("--address", help="Of the Ray cluster.")] = (
-        None
-    )
+    address: Annotated[
+        str | None,
+        working("--address", help="Of the Ray cluster; else one on this machine."),
+    ] = None
     gpu_share: Annotated[
         float | None,
         working("--gpu-share", min=0, max=1, help="Of a GPU per run, such as 0.25."),

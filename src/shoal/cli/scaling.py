@@ -47,9 +47,10 @@ class Place:
             "auto: in parts what does not fit, and folders of Parquet files.",
         ),
     ] = "auto"
-    address: Annotated[str | None, working("--address", help="Of the Ray cluster.")] = (
-        None
-    )
+    address: Annotated[
+        str | None,
+        working("--address", help="Of the Ray cluster; else one on this machine."),
+    ] = None
     workers: Annotated[
         int | None,
         working("--workers", min=1, help="Parts at a time; all cores if not given."),

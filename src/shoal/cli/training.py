@@ -42,9 +42,10 @@ class Cluster:
     engine: Annotated[
         Engine, working("--engine", help="In this process, or on a Ray cluster.")
     ] = Engine.local
-    address: Annotated[str | None, working("--address", help="Of the Ray cluster.")] = (
-        None
-    )
+    address: Annotated[
+        str | None,
+        working("--address", help="Of the Ray cluster; else one on this machine."),
+    ] = None
     workers: Annotated[
         int, working("--workers", min=1, help="Of the cluster; they share --batch.")
     ] = 1

@@ -28,13 +28,18 @@ def run_on_ray(
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster; one that is connected already stays so."""
+    """Ray, connected to a cluster; one that is connected already stays so.
+
+    Without an address: that of ``RAY_ADDRESS``, else a cluster of one's own. Ray would
+    join any that it finds on the machine, whosever it is.
+    """
     ray = _import_ray()
     own = not ray.is_initialized()
     if own:
         # unless its user says otherwise, a cluster of ours reports to nobody
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
+            address = address or os.environ.get("RAY_ADDRESS") or "local"
             _knock(address)
             ray.init(address=address, log_to_driver=False)
         except (OSError, ValueError) as error:
@@ -51,9 +56,9 @@ def connected(address: str | None) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _knock(address: str | None) -> None:
+def _knock(address: str) -> None:
     """Raise OSError where nobody listens: Ray itself would wait for minutes."""
-    host, _, port = (address or "").rpartition(":")
+    host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=10).close()
 

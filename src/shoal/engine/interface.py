@@ -39,7 +39,7 @@ def map_runs(
         of a Ray cluster; as blocks of a Ray data set, which takes all items at the
         start. Workers compute with one thread each.
     address : str, default=None
-        Of the Ray cluster; None: the one Ray itself finds, or a new one on this
+        Of the Ray cluster; None: that of ``RAY_ADDRESS``, else a new one on this
         machine. A cluster that this process is connected to already is used as it is.
     workers : int, default=None
         Most items at a time; None: as many as there are cores (on Ray, as the

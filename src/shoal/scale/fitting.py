@@ -89,7 +89,8 @@ def fit(
     engine : {"local", "ray"}, default="local"
         Processes of this machine, or a Ray cluster.
     address : str, default=None
-        Of the Ray cluster; None: the one Ray finds, or a new one on this machine.
+        Of the Ray cluster; None: that of ``RAY_ADDRESS``, else a new one on this
+        machine.
     workers : int, default=None
         Parts worked on at the same time; None: as many as there are cores, or one
         where rows are few.
