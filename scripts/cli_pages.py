@@ -74,7 +74,8 @@ made). Wherever a command takes MODEL, the run folder and its `model/` both work
 
 **Privacy.** `--redact` leaves rows, ids, pictures, words and values that fewer than ten
 rows share, names of domains among them, out of everything that is written and said.
-Names of columns and of other domains stay: a model cannot be used without them.
+Names of columns and of other domains stay: a model cannot be used without them. Data
+read in parts must have no such small domain (E168), and keep no checkpoint.
 """
 
 MESSAGES_INTRODUCTION = """\

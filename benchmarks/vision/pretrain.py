@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
             seed=args.seed,
             batch=args.batch_size,
             depth=args.depth,
-            stem=task.net.stem,
+            stem=stem_of(images),
             size=max(images.size),
         )
     record = make_record(args, result, device, seconds, plan)
@@ -131,12 +131,16 @@ def read_data(folder: Path) -> dict[str, Any]:
     }
 
 
+def stem_of(images: ImageSet) -> str:
+    """For small images no pixel is left out."""
+    return "cifar" if max(images.size) <= 96 else "imagenet"
+
+
 def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
     torch.manual_seed(args.seed)
-    stem = "cifar" if max(images.size) <= 96 else "imagenet"
     return METHODS[args.method](
         images,
-        net=resnet(args.depth, stem=stem),
+        net=resnet(args.depth, stem=stem_of(images)),
         temperature=args.temperature,
         seed=args.seed,
         device=images.device,

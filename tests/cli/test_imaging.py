@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -147,8 +148,12 @@ def test_it_can_be_judged_and_drawn_again_from_the_images(here: Path, cli, tmp_p
 
 
 def test_fine_tuning_saves_the_network_that_it_judged(here, cli, tmp_path, monkeypatch):
-    quick = finetune.FineTuning(epochs=1, batch_size=32)
-    monkeypatch.setattr(finetune, "FineTuning", lambda: quick)
+    @dataclass(frozen=True)
+    class Quick(finetune.FineTuning):
+        epochs: int = 1
+        batch_size: int = 32
+
+    monkeypatch.setattr(finetune, "FineTuning", Quick)
     out = tmp_path / "tuned"
     ended = cli(*FIT[:-1], out, "--fine-tune", "--json")
     assert ended.code == 0, ended.stderr

@@ -172,3 +172,53 @@ def test_a_page_of_open_rows_is_not_drawn(fitted: Path, cli, tmp_path: Path):
 
 def test_codes_that_quote_have_an_entry():
     assert set(CATALOGUE) >= QUOTING
+
+
+# ---- in parts ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def flock(tmp_path: Path) -> Path:
+    """The rows as a folder of Parquet files, all of them and without the small one."""
+    frame = birds()
+    for name, rows in (
+        ("all", frame),
+        ("most", frame[frame["island"] != "Quixworth Rock"]),
+    ):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            part = rows.iloc[number::2]
+            part.to_parquet(tmp_path / name / f"{number}.parquet", index=False)
+    return tmp_path
+
+
+IN_PARTS = ["--domain", "island", "--id", "who", "--drop", "species", "--k", "3"]
+
+
+def test_a_fit_in_parts_keeps_them_too(cli, flock: Path):
+    """A rare category is not used, ids are row numbers, words say nothing."""
+    fit = ["fit", "most", *IN_PARTS, "--bootstrap", "5", "--redact", "--out", "run"]
+    ended = cli(*fit, "--json")
+    assert ended.code in (0, 7), ended.stderr
+    assert found_in(ended.stdout + ended.stderr) == []
+    assert leaks(flock / "run") == {}
+    assert "Northtown" in (flock / "run" / "model" / "manifest.json").read_text()
+    judged = cli("diagnose", "most", *IN_PARTS, "--redact", "--json")
+    assert found_in(judged.stdout + judged.stderr) == []
+    assert judged.code in (0, 4, 7), judged.stderr
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "code", "text"),
+    [
+        ("all", [], 3, "error[E168] 1 of 4 domains have fewer than 10 rows"),
+        ("most", ["--checkpoint", "kept"], 2, "error[E002] --checkpoint keeps rows"),
+    ],
+)
+def test_in_parts_what_cannot_be_hidden_is_refused(cli, flock, data, more, code, text):
+    ended = cli("fit", data, *IN_PARTS, "--redact", "--out", "run", *more)
+    assert ended.code == code
+    assert ended.stderr.startswith(text) or text in ended.stderr
+    assert found_in(ended.stdout + ended.stderr) == []
+    assert not (flock / "run").exists()
+    assert not (flock / "kept").exists()

@@ -1,6 +1,7 @@
 """Classes in AnnData: added to objects and to copies of files, and nothing else."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,27 @@ def in_memory() -> Any:
         obsm={"X_pca": read(CELLS, **HOW).X},
         uns={},
     )
+
+
+def test_names_that_are_stored_as_bytes(model: Any, tmp_path: Path):
+    """Fixed-length text is bytes to h5py; some writers use it for attributes."""
+    source, out = tmp_path / "bytes.h5ad", tmp_path / "out.h5ad"
+    shutil.copy(CELLS, source)
+
+    def as_bytes(_: str, node: Any) -> None:
+        for name, value in list(node.attrs.items()):
+            if isinstance(value, str) or np.asarray(value).dtype == object:
+                node.attrs[name] = np.asarray(value).astype("S")
+
+    with h5py.File(source, "a") as file:
+        file.visititems(as_bytes)
+        assert isinstance(file["obs"].attrs["column-order"][0], bytes)
+    assert_array_equal(read(source, **HOW).X, read(CELLS, **HOW).X)
+    annotate_h5ad(source, out, model, **HOW)
+    with h5py.File(CELLS) as before, h5py.File(out) as after:
+        known = list(before["obs"].attrs["column-order"])
+        new = ["shoal_class", "shoal_confidence"]
+        assert list(after["obs"].attrs["column-order"]) == [*known, *new]
 
 
 def datasets(file: Any) -> dict[str, Any]:

@@ -180,8 +180,9 @@ def paper_prevalence(
     redraw : bool, default=False
         Where r equals k, the limit on the condition number can be so tight that
         millions of matrices have to be drawn: seconds for CIFAR-20, a minute for
-        ImageNet-50, the better part of an hour for FieldGuide-28, at alpha .5. These
-        were drawn once and are stored; True draws them again.
+        ImageNet-50, the better part of an hour for FieldGuide-28, at alpha .5. Those
+        of CIFAR-20 and ImageNet-50, and two of the five of FieldGuide-28 (waves 2 and
+        3), were drawn once and are stored; True draws them again.
 
     Returns
     -------

@@ -160,7 +160,15 @@ class Question:
                 return diagnosed(self.stages, *asked, self.n_permutations)
         with (
             threadpool_limits(1),
-            opened(self.output, self.stages, data, source, work, place) as parts,
+            opened(
+                self.output,
+                self.stages,
+                data,
+                source,
+                work,
+                place,
+                redact=self.output.redact,
+            ) as parts,  # fmt: skip
         ):
             assert parts is not None  # asked before, in the same words
             learning = replace(self.settings, learn=parts.learn)

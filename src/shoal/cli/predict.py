@@ -19,7 +19,7 @@ from shoal.cli.progress import Stage, Stages
 from shoal.cli.reading import Data, Rows, name_of
 from shoal.cli.redacting import numbered_rows
 from shoal.cli.runs import assignments_name
-from shoal.cli.scaling import NO_DOMAIN, Place, predicted
+from shoal.cli.scaling import NO_DOMAIN, Place, check_parts_ending, predicted
 from shoal.cli.sizes import guess_rows
 from shoal.cli.tables import percent, shortened_table
 from shoal.io.marking import UNLIKE, UNSURE, marked
@@ -82,7 +82,9 @@ def predict(
             require_h5ad(data, rows.format, redact=redact)
         refuse_checkpoint(place)
         in_parts = place.in_parts(data, whole=False)
-        if not in_parts:  # what is written in parts is a folder
+        if in_parts:
+            check_parts_ending(path)
+        else:  # what is written in parts is a folder
             refuse_data(path, data)
             refuse_existing(path, force=force)
         with output.stages(plan) as stages:

@@ -135,7 +135,7 @@ class InParts:
     def table(self) -> "Table":
         """The sample."""
         table: Table = self.drawn.table
-        return without_rare_values(table) if self.redact else table
+        return table
 
     def learn(self, estimator: Any, table: "Table") -> Any:
         """The fitted estimator: taught by the sample, exact over all rows."""
@@ -214,6 +214,12 @@ def opened(
     if not place.in_parts(data, whole=source.sample is None):
         yield None
         return
+    if redact and place.checkpoint is not None:
+        raise CommandError(
+            "E002",
+            "--checkpoint keeps rows as they are, --redact must not",
+            "leave one of them out",
+        )
     from shoal.io.options import Options
     from shoal.scale.fitting import all_messages
     from shoal.scale.running import begin
@@ -230,12 +236,45 @@ def opened(
         drawn = draw_table(running, source.sample or SAMPLE, options)
         for message in drawn.table.messages:
             output.warn(message.code, message.text, message.hint)
+        drawn = redacted_draw(drawn) if redact else drawn
         yield InParts(running, drawn, place, files, redact)
         for message in all_messages(drawn, running):
             output.warn(message.code, message.text, message.hint)
 
 
+def redacted_draw(drawn: Any) -> Any:
+    """The draw without values that few of its rows share; small domains are refused.
+
+    In memory such a domain loses its name. Here all rows are read again and again, each
+    with the name of its domain, so there is no place to hide it in.
+    """
+    from shoal.report.gather import RARE
+
+    few = int((drawn.domains.sizes < RARE).sum())
+    if few:
+        raise CommandError(
+            "E168",
+            f"{few} of {len(drawn.domains.sizes)} domains have fewer than {RARE} rows, "
+            "and a model names its domains",
+            "leave these rows out, join them to another domain, or fit without "
+            "--redact",
+        )
+    table = without_rare_values(drawn.table)
+    rows = replace(drawn.rows, schema=table.schema)
+    return replace(drawn, table=table, rows=rows)
+
+
 # ---- with a model ----------------------------------------------------------------
+
+
+def check_parts_ending(path: Path) -> None:
+    """Refuse what rows that are read in parts are not written as."""
+    if path.suffix == ".csv":
+        raise CommandError(
+            "E172",
+            "rows read in parts are written as Parquet",
+            "end --out with .parquet",
+        )
 
 
 def predicted(
@@ -252,12 +291,6 @@ def predicted(
     """Class all rows of a data set; what was counted, as the fields of a Tally."""
     from shoal.scale import predict
 
-    if path.suffix == ".csv":
-        raise CommandError(
-            "E172",
-            "rows read in parts are written as Parquet",
-            "end --out with .parquet",
-        )
     found = predict(
         _with_tokens(loaded, rows),
         one_or_all(data),

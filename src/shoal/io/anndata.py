@@ -118,7 +118,7 @@ class H5adRows:
 
     def take(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop``, dense or CSR as they are stored."""
-        encoding = self._node.attrs.get("encoding-type", "array")
+        encoding = _plain(self._node.attrs.get("encoding-type", "array"))
         if encoding == "array":
             return self._node[start:stop]
         if encoding == "csc_matrix":  # stored by columns: there is no way to slice it
@@ -163,15 +163,20 @@ def _read_frame(node: Any) -> pd.DataFrame:
     """``obs`` or ``var``: a group with one member per column."""
     if hasattr(node, "dtype"):  # before 0.7: one compound array
         return pd.DataFrame({"index": _decoded(node["index"])}).set_index("index")
-    index = node.attrs.get("_index", "_index")
-    order = [str(name) for name in node.attrs.get("column-order", [])]
+    index, order = frame_names(node)
     legacy = node.get("__categories", {})
     columns = {name: _read_column(node[name], legacy.get(name)) for name in order}
     return pd.DataFrame(columns, index=_decoded(node[index][:]))
 
 
+def frame_names(node: Any) -> tuple[str, list[str]]:
+    """Names of the index and, in order, of the columns of ``obs`` or ``var``."""
+    order = np.asarray(node.attrs.get("column-order", []), dtype=object)
+    return _plain(node.attrs.get("_index", "_index")), [_plain(name) for name in order]
+
+
 def _read_column(node: Any, categories: Any = None) -> Any:
-    encoding = node.attrs.get("encoding-type", "array")
+    encoding = _plain(node.attrs.get("encoding-type", "array"))
     if encoding == "categorical":
         categories, codes = node["categories"], node["codes"][:]
     elif categories is not None:
@@ -191,5 +196,9 @@ def _decoded(values: Any) -> Array:
     """Text, which HDF5 gives as bytes, as text."""
     if values.dtype.kind not in "OS":
         return np.asarray(values)
-    plain = [item.decode() if isinstance(item, bytes) else item for item in values]
-    return np.array(plain, dtype=object)
+    return np.array([_plain(item) for item in values], dtype=object)
+
+
+def _plain(item: Any) -> Any:
+    """A text, which some writers store as bytes."""
+    return item.decode() if isinstance(item, bytes) else item

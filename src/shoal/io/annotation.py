@@ -27,7 +27,7 @@ import pandas as pd
 
 from shoal import __version__
 from shoal.exceptions import InputError
-from shoal.io.anndata import opened
+from shoal.io.anndata import frame_names, opened
 from shoal.io.assignments import assign
 from shoal.io.atomic import whole_file
 from shoal.io.batching import batches
@@ -194,7 +194,7 @@ class Annotation:
         _write(column, "codes", self.codes.astype(np.int16))
         _write(column, "categories", self.names)
         _write(obs, CONFIDENCE, self.confidence)
-        known = [str(name) for name in obs.attrs["column-order"]]
+        known = frame_names(obs)[1]
         new = [name for name in (CLASS, CONFIDENCE) if name not in known]
         obs.attrs["column-order"] = np.array([*known, *new], dtype=object)
         _write(_group(file, "obsm"), PROBABILITIES, self.proba)
@@ -208,7 +208,7 @@ def n_cells_of(path: Path) -> int:
     """Number of cells in a file."""
     with opened(path) as file:
         _check_layout(file, path)
-        return len(file["obs"][file["obs"].attrs["_index"]])
+        return len(file["obs"][frame_names(file["obs"])[0]])
 
 
 def _annotation(

@@ -96,6 +96,14 @@ MODELS = {
         "without such a counterpart keeps its id: look at its card and name it with "
         "`shoal name`.",
     ),
+    "E168": Explanation(
+        "small domains and --redact, for data read in parts",
+        "With --redact no domain of fewer than ten rows is named. Rows in memory lose "
+        "such a name before the fit; rows that are read in parts carry it into every "
+        "pass, so the fit is refused instead. Leave the rows of these domains out, "
+        "join them to another domain, or fit without --redact.",
+        exit_code=3,
+    ),
     "E167": Explanation(
         "a domain of the model without rows",
         "A model is judged, and its report drawn anew, by rows of every domain that it "
