@@ -468,5 +468,8 @@ def test_no_warning_when_all_is_well(problem):
     words, codes, counts = problem
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DiscreteMixture(random_state=0).fit(words[:, None], codes).predict([[3]])
-        fit_counts(sparse.csr_matrix(counts), n_classes=None).predict(counts)
+        model = DiscreteMixture(random_state=0).fit(words[:, None], codes)
+        labels = model.predict(words[:, None])
+        rows = fit_counts(sparse.csr_matrix(counts), n_classes=None).predict(counts)
+    assert set(labels) == set(range(model.n_classes_))
+    assert len(rows) == len(counts)
