@@ -35,6 +35,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from shoal.datasets.images_cifar import load_cifar10, load_cifar20
+from shoal.vision.augment import simclr_view
 from shoal.vision.checkpoint import read_checkpoint
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
@@ -99,6 +100,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--method", choices=[*METHODS], default="simclr")
     cli.add_argument("--depth", type=int, choices=[18, 34, 50], default=18)
     cli.add_argument("--batch-size", type=int, default=512)
+    cli.add_argument("--view-size", type=int, help="pixels; default: of the images")
     cli.add_argument("--temperature", type=float, default=0.1)
     cli.add_argument("--lr", type=float, help="default: proportional to the batch")
     cli.add_argument("--weight-decay", type=float)
@@ -142,6 +144,7 @@ def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
         images,
         net=resnet(args.depth, stem=stem_of(images)),
         temperature=args.temperature,
+        view=simclr_view(max(images.size), view_size=args.view_size),
         seed=args.seed,
         device=images.device,
     )

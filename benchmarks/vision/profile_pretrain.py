@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "torch": torch.__version__,
         "machine": platform.machine(),
-        "ceilings": ceilings(resnet(args.depth), args.size, device),
+        "ceilings": ceilings(resnet(args.depth), args.view_size or args.size, device),
         "variants": [],
     }
     for mode, batch_size, multiple in product(
@@ -117,6 +117,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--compile", nargs="+", default=MODES, metavar="MODE")
     cli.add_argument("--images", type=int, default=50_000)
     cli.add_argument("--size", type=int, default=32)
+    cli.add_argument("--view-size", type=int, help="pixels; default: --size")
     cli.add_argument("--depth", type=int, default=18)
     cli.add_argument(
         "--channels", type=int, nargs="+", default=[1], help="pad channels to multiples"
@@ -166,7 +167,8 @@ def measure(
 def make_task(args: argparse.Namespace, images: ImageSet, channels: int) -> Pretext:
     net = resnet(args.depth)
     net.channel_multiple = channels
-    return simclr_pretext(images, net=net, device=images.device)
+    view = simclr_view(args.size, view_size=args.view_size)
+    return simclr_pretext(images, net=net, view=view, device=images.device)
 
 
 @contextmanager
@@ -203,7 +205,7 @@ def parts(
 ) -> dict[str, float]:
     """Milliseconds of the parts of a step, each compiled and timed alone."""
     images, device = task.images, task.images.device
-    view = simclr_view(args.size)
+    view = simclr_view(args.size, view_size=args.view_size)
     indices = torch.arange(batch_size, device=device)
     pixels = images.bytes_batch(indices)
     draws = view.draw(2 * batch_size, device)

@@ -243,6 +243,20 @@ def test_strong_solarizes_and_posterizes():
     assert torch.equal(view._tone(x, torch.tensor([[0.5, 0.4, 1.0]])), x)
 
 
+def test_small_views_of_simclr_show_the_same_parts():
+    ramp = torch.linspace(0.3, 0.7, 16)
+    x = torch.stack([ramp.expand(16, 16), ramp[:, None].expand(16, 16)] * 3)
+    x = x.view(2, 3, 16, 16)
+    small, large = simclr_view(16, view_size=8), simclr_view(16)
+    draws = torch.rand(2, large.n_draws, generator=generator())
+    draws[:, 0], draws[:, 2:4] = 0.2, 0.4  # a part away from the edge
+    views = small.apply(x, draws)
+    assert views.shape == (2, 3, 8, 8)
+    # On a ramp the centre of four pixels is their mean.
+    means = torch.nn.functional.avg_pool2d(large.apply(x, draws), 2)
+    torch.testing.assert_close(views, means)
+
+
 def test_half_precision_around_does_not_round_the_views(x):
     view = simclr_view(16)
     draws = view.draw(6, x.device, generator())

@@ -64,6 +64,13 @@ def test_a_resumed_run_keeps_its_schedule(pretrain, tmp_path):
     assert same(weights, again)
 
 
+def test_views_may_be_smaller_than_the_images(pretrain):
+    small, weights = pretrain("--epochs", 1, "--view-size", 4)
+    assert small["settings"]["view_size"] == 4
+    _, full = pretrain("--epochs", 1)
+    assert not same(weights, full)
+
+
 def test_no_time_left_is_one_epoch(pretrain):
     record, _ = pretrain("--minutes", 0)
     assert record["epochs"] == 1
