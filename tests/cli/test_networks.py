@@ -3,6 +3,7 @@
 import json
 import resource
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -42,6 +43,34 @@ def weights(tmp_path):
     net = resnet(18)
     save_file(net.state_dict(), tmp_path / "plain.safetensors")
     return tmp_path / "plain.safetensors"
+
+
+def test_views_may_be_smaller_than_the_images(cli, tmp_path):
+    for number in range(16):
+        save_photo(tmp_path / f"photos/{number % 2}/{number}.png", 16, seed=number)
+    train = [*TRAIN, "--epochs", 1, "--json"]
+    full, small = (
+        json.loads(cli(*train, *more).stdout)["data"]
+        for more in (["--out", "full"], ["--out", "small", "--view-size", 8])
+    )
+    assert full["size"] == small["size"] == 16
+    assert full["loss"] != small["loss"]
+
+
+@pytest.mark.parametrize(
+    ("method", "mode"), [("simclr", "reduce-overhead"), ("moco", True)]
+)
+def test_compiled_steps_of_simclr_are_replayed(cli, photos, monkeypatch, method, mode):
+    asked = []
+
+    def listen(setting):
+        asked.append(setting)
+        return nullcontext()
+
+    monkeypatch.setattr("shoal.vision.loop.compiling", listen)
+    ended = cli(*TRAIN, "--epochs", 1, "--method", method, "--compile")
+    assert ended.code == 0, ended.stderr
+    assert asked == [mode]
 
 
 def test_from_images_to_a_table_of_features(cli, photos, tmp_path):

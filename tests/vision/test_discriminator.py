@@ -19,8 +19,10 @@ from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import mean_log_likelihood  # noqa: E402
 from shoal.stages.discriminate import Discriminator  # noqa: E402
 from shoal.vision.augment import Identity  # noqa: E402
+from shoal.vision.data import ImageSet, normalize  # noqa: E402
 from shoal.vision.discriminator import ImageDiscriminator  # noqa: E402
 from shoal.vision.nets import resnet  # noqa: E402
+from shoal.vision.norms import settle_norms  # noqa: E402
 from shoal.vision.split import hold_out  # noqa: E402
 
 
@@ -102,6 +104,18 @@ def test_random_initialization_with_dropout():
     with_head = ImageDiscriminator(resnet(18, n_outputs=7), device="cpu")
     with_head.classes_ = np.arange(3)
     assert with_head._make_net(0).backbone.fc is None
+
+
+def test_with_dropout_norms_are_those_of_the_network_as_it_is_used(images):
+    model = discriminator(None, dropout=0.5, epochs=1).fit(images.X, images.domains)
+    twin = copy.deepcopy(model.net_)
+    rows = torch.arange(len(images.X))
+    settle_norms(twin, [normalize(ImageSet(images.X, "cpu").batch(rows))])
+    for (name, got), (_, wanted) in zip(
+        model.net_.named_buffers(), twin.named_buffers(), strict=True
+    ):
+        if name.endswith("running_var"):  # a tenth of the rows was held out
+            assert (got / wanted).log().abs().mean() < 0.2, name
 
 
 def test_seeds_clones_pickles(fitted, tiny_net, images):

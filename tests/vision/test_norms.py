@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from shoal.vision.norms import SharedNorm, share_norms
+from shoal.vision.norms import SharedNorm, settle_norms, share_norms
 
 
 def test_alone_a_shared_norm_is_the_usual_one():
@@ -33,3 +33,42 @@ def test_alone_nothing_is_shared():
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     share_norms(net, torch.device("cpu"))
     assert type(net[1]) is nn.BatchNorm1d
+
+
+def dropping_net():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.Dropout(0.5), nn.BatchNorm2d(4), nn.ReLU()
+    )
+
+
+def test_settled_statistics_are_those_without_dropout():
+    net, batches = dropping_net(), torch.randn(3, 8, 3, 6, 6)
+    settle_norms(net, batches)
+    values = [net[0](batch) for batch in batches]
+    mean = torch.stack([v.mean((0, 2, 3)) for v in values]).mean(0)
+    variance = torch.stack([v.var((0, 2, 3)) for v in values]).mean(0)
+    torch.testing.assert_close(net[2].running_mean, mean)
+    torch.testing.assert_close(net[2].running_var, variance)
+
+
+def test_settling_leaves_all_else_alone():
+    net = dropping_net()
+    net[3].eval()
+    weights = {name: p.clone() for name, p in net.named_parameters()}
+    settle_norms(net, [torch.randn(4, 3, 6, 6)])
+    assert [module.training for module in net.modules()] == [True] * 4 + [False]
+    assert net[2].momentum == 0.1
+    assert all(torch.equal(p, weights[name]) for name, p in net.named_parameters())
+    assert all(p.grad is None for p in net.parameters())
+
+
+def test_dropout_spoils_statistics_of_training_and_settling_mends_them():
+    net, x = dropping_net(), torch.randn(64, 3, 6, 6)
+    for _ in range(100):
+        net(x)
+    assert (net.eval()[:3](x).var((0, 2, 3)) < 0.7).all()
+    settle_norms(net, [x])
+    torch.testing.assert_close(
+        net[:3](x).var((0, 2, 3)), torch.ones(4), atol=1e-3, rtol=0
+    )

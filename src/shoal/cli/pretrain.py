@@ -49,6 +49,14 @@ Rate = Annotated[
     float | None,
     working("--learning-rate", min=0, help="In proportion to --batch if not given."),
 ]
+ViewSize = Annotated[
+    int | None,
+    working(
+        "--view-size",
+        min=8,
+        help="Pixels of a view (--size); 3/4 of that are faster and not worse.",
+    ),
+]
 Compile = Annotated[
     bool,
     working("--compile", help="A minute first, then faster; for long runs on a GPU."),
@@ -70,6 +78,7 @@ def pretrain(
     batch: Batch = 512,
     depth: Layers = Depth.small,
     learning_rate: Rate = None,
+    view_size: ViewSize = None,
     compile: Compile = False,
     device: Device = "auto",
     resume: Resume = False,
@@ -110,6 +119,7 @@ def pretrain(
                     batch_size=batch,
                     lr=learning_rate,
                     seed=work.seed,
+                    view_size=view_size,
                     compile=compile,
                     checkpoint=kept,
                     resume=resume,

@@ -217,7 +217,6 @@ class _Run:
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
         self.generator = torch.Generator(device)
-        self.zero = torch.zeros((), device=device)
         self.history = History()
         self.replays_graphs = False
         self.steps_done = 0
@@ -283,6 +282,10 @@ class _Run:
         """Keep where the run stands; all processes come here, the first has a say."""
         if store is None:
             return
+        started = time.perf_counter()
+        if self.device.type == "cuda":  # steps under way are of this epoch's seconds
+            torch.cuda.synchronize(self.device)
+        self.seconds += time.perf_counter() - started
         self._share_sums()
         store.write(self._state() if rank() == 0 else None)
 

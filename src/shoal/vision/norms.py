@@ -1,4 +1,6 @@
-"""Batch norms whose batch is that of all processes together."""
+"""Batch norms: of all processes together, and of a network as it is used."""
+
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from shoal.vision.parallel import mean_over_processes, world_size
 
-__all__ = ["SharedNorm", "share_norms"]
+__all__ = ["SharedNorm", "settle_norms", "share_norms"]
 
 
 class SharedNorm(_BatchNorm):
@@ -77,3 +79,45 @@ def share_norms(module: nn.Module, device: torch.device) -> None:
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm) and not isinstance(child, SharedNorm):
                 setattr(parent, name, SharedNorm.of(child))
+
+
+@torch.no_grad()
+def settle_norms(net: nn.Module, batches: Iterable[Tensor]) -> None:
+    """Take the statistics of batch norms anew, from the network as it is used.
+
+    While a network trains, dropout makes its values vary more than they do afterwards,
+    by a factor that grows from block to block. Norms that go on with the statistics of
+    the training then answer at random, however well the network has learned.
+
+    Parameters
+    ----------
+    net : Module
+        Its training mode comes back afterwards.
+    batches : iterable of Tensor
+        Input like that of its use; each should be like the others.
+
+    References
+    ----------
+    Li X, Chen S, Hu X, Yang J (2019). Understanding the disharmony between dropout and
+    batch normalization by variance shift. CVPR.
+    """
+    modes = {module: module.training for module in net.modules()}
+    norms = [
+        module
+        for module in modes
+        if isinstance(module, _BatchNorm) and module.track_running_stats
+    ]
+    momenta = [norm.momentum for norm in norms]
+    net.eval()
+    try:
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # of all batches alike
+            norm.train()
+        for batch in batches:
+            net(batch)
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        for module, mode in modes.items():
+            module.training = mode

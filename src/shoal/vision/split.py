@@ -11,10 +11,18 @@ from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to
 from shoal.vision.parallel import own_rows, world_size
 
-__all__ = ["BestEpoch", "SplitRows", "draw_column", "hold_out", "outputs"]
+__all__ = [
+    "EVALUATION_ROWS",
+    "BestEpoch",
+    "SplitRows",
+    "draw_column",
+    "hold_out",
+    "outputs",
+]
 
 Array = np.ndarray[Any, Any]
 
+#: Clean images at a time.
 EVALUATION_ROWS = 2048
 
 
