@@ -259,7 +259,7 @@ def test_first_largest_is_argmax(n_rows, seed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1, got 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number from 1; got 0"),
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"max_iter": -1}, "max_iter must be a whole number from 1"),

@@ -1,5 +1,7 @@
 """Numbers of classes and weights of domains and rows."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,3 +102,18 @@ def test_bad_sample_weights(weight, message):
 def test_a_domain_without_weight():
     with pytest.raises(ValueError, match="leaves domain number 1 without weight"):
         validation.row_weights(np.array([0, 1]), np.array([0.5, 0.5]), [1.0, 0.0])
+
+
+# ---- other counts -----------------------------------------------------------------
+
+
+def test_counts_from_the_least_on_pass():
+    validation.check_whole(0, n_starts=0, n_folds=np.int64(7))
+    validation.check_whole(3, n_starts=3)
+
+
+@pytest.mark.parametrize("value", [2, -1, 3.0, np.float64(4), "3", None, True])
+def test_other_counts_are_named_with_what_was_given(value):
+    message = f"^n_folds must be a whole number from 3; got {re.escape(repr(value))}$"
+    with pytest.raises(ValueError, match=message):
+        validation.check_whole(3, n_starts=5, n_folds=value)

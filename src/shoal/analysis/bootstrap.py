@@ -18,7 +18,7 @@ from shoal.analysis.proportions import (
 )
 from shoal.analysis.resample import counts_words, make_resampler, original
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.validation import check_sample_weight, encode_domains, is_whole
+from shoal.validation import check_sample_weight, check_whole, encode_domains
 
 __all__ = ["Difference", "Intervals", "bootstrap"]
 
@@ -178,10 +178,7 @@ def bootstrap(
     True
     """
     check_is_fitted(estimator)
-    if not is_whole(n_resamples) or n_resamples < 2:
-        raise ValueError(
-            f"n_resamples must be a whole number from 2, got {n_resamples!r}"
-        )
+    check_whole(2, n_resamples=n_resamples)
     stretched_quantile(level)
     X = estimator._check_rows(X)
     codes = _check_codes(estimator, X, domains)

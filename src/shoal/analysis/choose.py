@@ -18,7 +18,7 @@ from shoal.analysis.timing import Order
 from shoal.mixture.curve import Curve, Point, baseline, make_curve, quiet_rank
 from shoal.mixture.n_classes import Evidence, check_candidates, decide
 from shoal.mixture.optimizer import Fit
-from shoal.validation import check_X_domains, is_whole
+from shoal.validation import check_whole, check_X_domains
 
 __all__ = ["NClassesChoice", "choose_n_classes"]
 
@@ -175,8 +175,8 @@ def choose_n_classes(
     from shoal.mixture.estimator import DomainMixture
 
     if n_folds is not None:
-        _check_count("n_folds", n_folds, 2)
-    _check_count("n_resamples", n_resamples, 0)
+        check_whole(2, n_folds=n_folds)
+    check_whole(0, n_resamples=n_resamples)
     order = Order(time_limit)
     rng = np.random.default_rng(
         check_random_state(random_state).randint(np.iinfo(np.int32).max)
@@ -272,8 +272,3 @@ def _conclude(evidence: Evidence) -> NClassesChoice:
         sentence=decision.sentence,
         signal=decision.signal,
     )
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not is_whole(value) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")

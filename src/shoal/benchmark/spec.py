@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["Cell", "Setting", "Spec"]
 
@@ -63,10 +63,10 @@ class Spec:
     settings: Any = ()
 
     def __post_init__(self) -> None:
-        for name, lowest in (("n_domains", 1), ("wave", 0)):
-            _check_whole(name, getattr(self, name), lowest)
+        check_whole(1, n_domains=self.n_domains)
+        check_whole(0, wave=self.wave)
         if self.n_rows is not None:
-            _check_whole("n_rows", self.n_rows, 1)
+            check_whole(1, n_rows=self.n_rows)
         if not (math.isfinite(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha must be a number above 0, got {self.alpha!r}")
         object.__setattr__(self, "settings", _frozen(self.settings))
@@ -150,8 +150,3 @@ def _plain(value: Any) -> Any:
             raise ValueError(f"settings must be finite numbers, got {value!r}")
         return int(value) if value.is_integer() else float(value)
     return value
-
-
-def _check_whole(name: str, value: Any, lowest: int) -> None:
-    if not is_whole(value) or value < lowest:
-        raise ValueError(f"{name} must be a whole number from {lowest}, got {value!r}")

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from shoal.datasets._worlds import World
 from shoal.probability import domain_given_class
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["LatentShiftProblem", "apportion", "draw_seeds"]
 
@@ -106,10 +106,7 @@ class LatentShiftProblem:
     ) -> tuple[Array, Array]:
         if counts not in ("multinomial", "exact"):
             raise ValueError(f"counts must be 'multinomial' or 'exact', got {counts!r}")
-        if not is_whole(n_samples) or n_samples < 1:
-            raise ValueError(
-                f"n_samples must be a whole number from 1, got {n_samples!r}"
-            )
+        check_whole(1, n_samples=n_samples)
         sizes = apportion(self.size_share, n_samples)
         if (sizes == 0).any():
             raise ValueError(

@@ -20,7 +20,7 @@ from shoal.datasets._worlds import (
 )
 from shoal.datasets.prevalence import draw_prevalence
 from shoal.probability import check_stochastic, domain_given_class, normalize_rows
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["KINDS", "VIOLATIONS", "LatentShiftProblem", "make_latent_shift"]
 
@@ -212,7 +212,7 @@ def _settle(
         n_classes = _fit_prevalence(kind, prevalence, n_classes, given)
     elif n_classes is None:
         n_classes = 4 if family == "xor" else 10
-    _check_whole("n_classes", n_classes, 2)
+    check_whole(2, n_classes=n_classes)
     options = {
         "family": family,
         "n_classes": n_classes,
@@ -270,14 +270,14 @@ def _fit_prevalence(
 
 def _check_options(options: dict[str, Any]) -> None:
     family, n_classes = options["family"], options["n_classes"]
-    _check_whole("n_domains", options["n_domains"], 2)
-    _check_whole("n_features", options["n_features"], 1 if family == "gaussian" else 2)
+    check_whole(2, n_domains=options["n_domains"])
+    check_whole(1 if family == "gaussian" else 2, n_features=options["n_features"])
     for name in ("separation", "drift", "leakage"):
         value = options.get(name, 0)
         if not 0 <= value < np.inf:
             raise ValueError(f"{name} must be a number from 0, got {value!r}")
     if "rank" in options:
-        _check_whole("rank", options["rank"], 1)
+        check_whole(1, rank=options["rank"])
         largest = min(n_classes, options["n_domains"])
         if options["rank"] > largest:
             raise ValueError(
@@ -286,7 +286,7 @@ def _check_options(options: dict[str, Any]) -> None:
             )
     if family != "anchored":
         return
-    _check_whole("n_words", options["n_words"], n_classes)
+    check_whole(n_classes, n_words=options["n_words"])
     if options["separation"] > 1:
         raise ValueError(
             "separation is the probability of anchor words when kind='anchored', at "
@@ -294,11 +294,6 @@ def _check_options(options: dict[str, Any]) -> None:
         )
     if options.get("drift") or options.get("leakage"):
         raise ValueError("drift and leakage need clouds; kind='anchored' has words")
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not is_whole(value) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
 
 
 def _prevalence(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from shoal.probability import normalize_rows
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["draw_prevalence"]
 
@@ -110,10 +110,7 @@ def _check_draw(
     max_tries: int,
 ) -> float:
     """Check the arguments of :func:`draw_prevalence`; the limit as a number."""
-    counts = {"n_classes": n_classes, "n_domains": n_domains, "max_tries": max_tries}
-    for name, value in counts.items():
-        if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+    check_whole(1, n_classes=n_classes, n_domains=n_domains, max_tries=max_tries)
     if not 0 < alpha < np.inf:
         raise ValueError(f"alpha must be positive and finite, got {alpha!r}")
     if max_condition is None:

@@ -7,6 +7,7 @@ from shoal.engine.cluster import run_on_ray
 from shoal.engine.dataset import run_on_ray_data
 from shoal.engine.outcome import Numbered, Outcome, attempt
 from shoal.engine.processes import run_in_processes
+from shoal.validation import check_whole
 
 __all__ = ["ENGINES", "iterate_runs", "map_runs"]
 
@@ -134,7 +135,7 @@ def _check(
         raise ValueError(f"where must be one of {list(ENGINES)}, got {where!r}")
     if address is not None and not where.startswith("ray"):
         raise ValueError(f"address={address!r} needs where='ray', got where={where!r}")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be a whole number from 1, got {workers!r}")
+    if workers is not None:
+        check_whole(1, workers=workers)
     if gpu_share is not None and not 0 < gpu_share <= 1:
         raise ValueError(f"gpu_share must be above 0 and at most 1, got {gpu_share!r}")

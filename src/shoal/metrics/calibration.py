@@ -7,7 +7,7 @@ import numpy as np
 from shoal.metrics.matching import as_mapping, match_classes
 from shoal.metrics.rows import check_same_rows, encode_rows
 from shoal.probability import check_stochastic
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["calibration_error"]
 
@@ -54,8 +54,7 @@ def calibration_error(
     """
     if kind not in ("top", "classwise"):
         raise ValueError(f"kind must be 'top' or 'classwise', got {kind!r}")
-    if not is_whole(n_bins) or n_bins < 1:
-        raise ValueError(f"n_bins must be a whole number from 1, got {n_bins!r}")
+    check_whole(1, n_bins=n_bins)
     proba = check_stochastic(proba, "proba")
     codes, names = encode_rows(labels, "labels")
     check_same_rows(codes, proba, "proba")

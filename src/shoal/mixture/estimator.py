@@ -23,8 +23,8 @@ from shoal.probability import canonical_order
 from shoal.validation import (
     check_n_classes,
     check_sample_weight,
+    check_whole,
     check_X_domains,
-    is_whole,
     resolve_domain_weight,
     varying_columns,
 )
@@ -303,12 +303,8 @@ default="auto"
         _check_choice("scale", self.scale, ("auto", *SCALES))
         _check_choice("expansion", self.expansion, ("auto", *EXPANSIONS))
         _check_choice("solver", self.solver, ("lbfgs", "em"))
-        for name, least in (("max_iter", 1), ("max_search_rows", 1), ("n_random", 0)):
-            value = getattr(self, name)
-            if not is_whole(value) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number from {least}; got {value!r}"
-                )
+        check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
+        check_whole(0, n_random=self.n_random)
         if self.solver == "em" and self.volume:
             raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
         return Options(

@@ -12,9 +12,10 @@ from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import Rows, schema_of
-from shoal.scale.running import Progress, Running, begin, check_whole
+from shoal.scale.running import Progress, Running, begin
 from shoal.scale.sampling import draw_rows
 from shoal.scale.store import Result
+from shoal.validation import check_whole
 
 __all__ = ["adapt"]
 

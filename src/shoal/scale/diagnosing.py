@@ -11,8 +11,9 @@ from shoal.exceptions import ModelFileError
 from shoal.io.options import Options
 from shoal.scale.parts import PART_ROWS
 from shoal.scale.rows import domains_of, known_rule, schema_of
-from shoal.scale.running import Progress, begin, check_whole
+from shoal.scale.running import Progress, begin
 from shoal.scale.sampling import SAMPLE, count_domains, draw_rows
+from shoal.validation import check_whole
 
 __all__ = ["diagnose", "with_sizes"]
 

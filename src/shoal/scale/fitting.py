@@ -25,10 +25,10 @@ from shoal.scale.exact import (
     next_solution,
 )
 from shoal.scale.parts import PART_ROWS
-from shoal.scale.running import Progress, Running, begin, check_whole, log
+from shoal.scale.running import Progress, Running, begin, log
 from shoal.scale.sampling import SAMPLE, Drawn, draw_table
 from shoal.scale.store import Result, digest_of
-from shoal.validation import is_whole
+from shoal.validation import check_whole, is_whole
 
 __all__ = ["PASSES", "fit", "fit_drawn"]
 

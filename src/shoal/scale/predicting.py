@@ -29,8 +29,9 @@ from shoal.scale.placing import (
     unless_refused,
 )
 from shoal.scale.rows import Batch, Rows, domains_of, known_rule, schema_of
-from shoal.scale.running import Progress, Work, begin, check_engine, check_whole
+from shoal.scale.running import Progress, Work, begin, check_engine
 from shoal.scale.store import Result, pack_frame, unpack_frames
+from shoal.validation import check_whole
 
 __all__ = ["Predicted", "predict", "rows_by_class"]
 

@@ -29,9 +29,9 @@ from shoal.exceptions import (
 from shoal.io.table import Message
 from shoal.scale.parts import PART_ROWS, Part, Parts, list_parts
 from shoal.scale.store import Result, Shelf, digest_of
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
-__all__ = ["ENGINES", "Running", "Work", "begin", "check_engine", "check_whole"]
+__all__ = ["ENGINES", "Running", "Work", "begin", "check_engine"]
 
 Progress = Callable[[str, float], None]
 
@@ -227,17 +227,8 @@ def check_engine(engine: str, address: str | None, workers: int | None) -> None:
         raise ValueError(f"engine must be one of {listed}; got {engine!r}")
     if address is not None and engine != "ray":
         raise ValueError(f"address={address!r} needs engine='ray'; got {engine!r}")
-    if workers is not None and (type(workers) is not int or workers < 1):
-        raise ValueError(f"workers must be a whole number from 1; got {workers!r}")
-
-
-def check_whole(least: int, **given: Any) -> None:
-    """Refuse settings that are not whole numbers from ``least``."""
-    for name, value in given.items():
-        if not is_whole(value) or value < least:
-            raise ValueError(
-                f"{name} must be a whole number from {least}; got {value!r}"
-            )
+    if workers is not None:
+        check_whole(1, workers=workers)
 
 
 def _error_of(failure: Failure, part: Part) -> Exception:

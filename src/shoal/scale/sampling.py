@@ -23,8 +23,9 @@ from shoal.io.table import Column, Message, Table
 from shoal.mixture.rows import even_quota
 from shoal.scale.parts import Part
 from shoal.scale.rows import Rows, chance_of, domains_of
-from shoal.scale.running import Running, Work, begin, check_whole
+from shoal.scale.running import Running, Work, begin
 from shoal.scale.store import Result, digest_of, pack_frame, unpack_frames
+from shoal.validation import check_whole
 
 __all__ = ["Drawn", "count_domains", "draw", "draw_rows", "draw_table"]
 

@@ -13,6 +13,7 @@ from shoal.validation.rows import (
 from shoal.validation.settings import (
     check_n_classes,
     check_sample_weight,
+    check_whole,
     is_whole,
     resolve_domain_weight,
     row_weights,
@@ -27,6 +28,7 @@ __all__ = [
     "encode_column",
     "encode_domains",
     "is_sparse",
+    "check_whole",
     "is_whole",
     "resolve_domain_weight",
     "row_weights",

@@ -12,6 +12,7 @@ from shoal.exceptions import IdentifiabilityWarning
 __all__ = [
     "check_n_classes",
     "check_sample_weight",
+    "check_whole",
     "is_whole",
     "resolve_domain_weight",
     "row_weights",
@@ -41,6 +42,15 @@ def check_n_classes(
             )
         warnings.warn(message, IdentifiabilityWarning, stacklevel=3)
     return int(n_classes)
+
+
+def check_whole(least: int, **given: Any) -> None:
+    """Refuse settings, given by name, that are not whole numbers from ``least``."""
+    for name, value in given.items():
+        if not is_whole(value) or value < least:
+            raise ValueError(
+                f"{name} must be a whole number from {least}; got {value!r}"
+            )
 
 
 def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Array:

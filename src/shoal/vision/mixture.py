@@ -17,7 +17,7 @@ from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.mixture import DomainMixture
 from shoal.mixture.optimizer import Fit
-from shoal.validation import encode_domains, is_whole
+from shoal.validation import check_whole, encode_domains
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.encode import encode
@@ -229,11 +229,9 @@ class ImageMixture(LatentShiftEstimator):
 
     def _check_settings(self) -> None:
         as_settings(self.fine_tuning)
-        for name in ("n_starts", "n_components"):
-            value = getattr(self, name)
-            least = name == "n_components" and value is None
-            if not least and (not is_whole(value) or value < 1):
-                raise ValueError(f"{name} must be a whole number from 1; got {value!r}")
+        check_whole(1, n_starts=self.n_starts)
+        if self.n_components is not None:
+            check_whole(1, n_components=self.n_components)
 
     # ---- the frozen solution ------------------------------------------------------
 

@@ -20,6 +20,7 @@ from urllib.parse import urlparse
 from shoal.engine.cluster import connected
 from shoal.exceptions import CodedError
 from shoal.io.extras import require
+from shoal.validation import check_whole
 from shoal.vision.checkpoint import Store, read_checkpoint, write_checkpoint
 
 __all__ = ["train_on_ray"]
@@ -94,8 +95,7 @@ def train_on_ray(
     ...     return simclr(images, epochs=100, checkpoint=checkpoint, progress=False)
     >>> train_on_ray(train, "/shared/run", workers=8)  # doctest: +SKIP
     """
-    if workers < 1:
-        raise ValueError(f"workers must be a whole number from 1, got {workers!r}")
+    check_whole(1, workers=workers)
     place = _absolute(storage)
     if not resume:
         _delete(place)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from shoal.exceptions import CollapseWarning
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 from shoal.vision.augment import strong_view, weak_view
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device, place_module
@@ -361,19 +361,14 @@ class SCAN(ClusterMixin, BaseEstimator):
             )
 
     def _check_settings(self) -> None:
-        for name, least in (
-            ("n_classes", 2),
-            ("n_neighbours", 1),
-            ("n_heads", 1),
-            ("head_epochs", 0),
-            ("epochs", 0),
-            ("self_label_epochs", 0),
-        ):
-            value = getattr(self, name)
-            if not is_whole(value) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number from {least}; got {value!r}"
-                )
+        check_whole(2, n_classes=self.n_classes)
+        check_whole(1, n_neighbours=self.n_neighbours, n_heads=self.n_heads)
+        check_whole(
+            0,
+            head_epochs=self.head_epochs,
+            epochs=self.epochs,
+            self_label_epochs=self.self_label_epochs,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -27,7 +27,7 @@ from shoal.exceptions import ShoalWarning
 from shoal.mixture.rows import stratified_sample
 from shoal.probability import condition_number
 from shoal.rank import supported_rank
-from shoal.validation import encode_domains, is_whole
+from shoal.validation import check_whole, encode_domains
 
 __all__ = ["diagnose"]
 
@@ -271,16 +271,9 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
 def _check_counts(
     n_permutations: Any, n_simulations: Any, n_restarts: Any, max_rows: Any
 ) -> None:
-    for name, value, least in (
-        ("n_permutations", n_permutations, 2),
-        ("n_simulations", n_simulations, 2),
-        ("n_restarts", n_restarts, 0),
-        ("max_rows", max_rows, 100),
-    ):
-        if not is_whole(value) or value < least:
-            raise ValueError(
-                f"{name} must be a whole number from {least}, got {value!r}"
-            )
+    check_whole(2, n_permutations=n_permutations, n_simulations=n_simulations)
+    check_whole(0, n_restarts=n_restarts)
+    check_whole(100, max_rows=max_rows)
 
 
 def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:

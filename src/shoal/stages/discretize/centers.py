@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, gen_batches
 
 from shoal.exceptions import SubsampleWarning
 from shoal.stages.discretize.base import DiscretizerBase
-from shoal.validation import is_whole
+from shoal.validation import check_whole, is_whole
 
 __all__ = ["KMeansDiscretizer", "assign_to_centers", "kmeans"]
 
@@ -189,10 +189,7 @@ def _first_largest(table: Array) -> Array:
 def _check_kmeans(
     n_clusters: Any, n_init: Any, max_iter: Any, metric: Any, engine: Any
 ) -> None:
-    counts = {"n_clusters": n_clusters, "n_init": n_init, "max_iter": max_iter}
-    for name, value in counts.items():
-        if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+    check_whole(1, n_clusters=n_clusters, n_init=n_init, max_iter=max_iter)
     if metric not in ("euclidean", "hellinger"):
         raise ValueError(f"metric must be 'euclidean' or 'hellinger', got {metric!r}")
     if engine not in ("sklearn", "faiss"):

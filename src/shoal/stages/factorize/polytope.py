@@ -37,7 +37,7 @@ from shoal.probability import (
     project_to_simplex,
 )
 from shoal.stages.factorize.anchors import affine_subspace, successive_projection
-from shoal.validation import check_sample_weight, is_whole
+from shoal.validation import check_sample_weight, check_whole
 
 __all__ = ["minimum_volume_polytope"]
 
@@ -299,8 +299,7 @@ def minimum_volume_polytope(
 
 def _check_request(points: Array, n_classes: int, outside: float) -> None:
     n_points, n_domains = points.shape
-    if not is_whole(n_classes) or n_classes < 2:
-        raise ValueError(f"n_classes must be a whole number from 2; got {n_classes!r}")
+    check_whole(2, n_classes=n_classes)
     if n_classes > n_domains:
         raise ValueError(
             f"n_classes={n_classes} corners do not fit in {n_domains} domains (A.1); "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from shoal.stages.factorize.anchors import snpa, spa
 from shoal.stages.factorize.result import Solution
 from shoal.stages.factorize.volume import volume
-from shoal.validation import is_whole
+from shoal.validation import check_whole
 
 __all__ = ["STARTS", "check_effort", "starting_points"]
 
@@ -26,10 +26,7 @@ def check_effort(init: str, n_init: int, max_iter: int) -> None:
     """Refuse a start that does not exist, no start at all, and no iteration."""
     if init not in (*STARTS, "random"):
         raise ValueError(f"init must be one of {[*STARTS, 'random']}; got {init!r}")
-    if not is_whole(n_init) or n_init < 1:
-        raise ValueError(f"n_init must be a whole number from 1; got {n_init!r}")
-    if not is_whole(max_iter) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number from 1; got {max_iter!r}")
+    check_whole(1, n_init=n_init, max_iter=max_iter)
 
 
 def starting_points(

@@ -1,0 +1,157 @@
+"""What dropout does to a network's batch norms, epoch by epoch.
+
+    python benchmarks/vision/norms.py --data DIR --cell cifar10-10-0.5 \
+        --record results/vision/norms.json
+
+A network is trained to tell the domains of an image cell apart, as DDFA (RI) does: from
+a random start, with dropout three times in every block. After every epoch, the
+cross-entropy of held-out images by the same weights, three times: with dropout on, with
+the statistics that the norms gathered while dropout was on, and with statistics taken
+anew without it (``settle_norms``). Guessing gives log r. ``DIR`` is that of
+``cells.py``; ``--size`` and ``--rows`` make it fit for a CPU. No label is read. Needs
+torch, numpy and scikit-learn.
+"""
+
+import argparse
+import copy
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from shoal.benchmark.image_problems import image_problem
+from shoal.benchmark.meter import provenance
+from shoal.benchmark.spec import Spec
+from shoal.vision.augment import weak_view
+from shoal.vision.data import ImageSet, normalize
+from shoal.vision.devices import autocast_to, pick_device
+from shoal.vision.loop import fit
+from shoal.vision.nets import resnet
+from shoal.vision.norms import settle_norms
+from shoal.vision.schedules import exponential
+from shoal.vision.split import hold_out
+
+SETTLING_ROWS, BATCH = 8192, 1024
+
+
+def main(arguments: list[str] | None = None) -> None:
+    args = parse(arguments)
+    images, codes = read_cell(args)
+    train, valid = hold_out(codes, 0.1, np.random.default_rng(args.seed))
+    curve = watch(args, images, codes, train, valid)
+    on_gpu = images.device.type == "cuda"
+    record = {
+        "cell": args.cell,
+        "depth": args.depth,
+        "dropout": args.dropout,
+        "size": args.size,
+        "batch_size": args.batch_size,
+        "seed": args.seed,
+        "rows": len(train),
+        "held_out_rows": len(valid),
+        "guessing": float(np.log(codes.max() + 1)),
+        "curve": curve,
+        "device": torch.cuda.get_device_name() if on_gpu else platform.machine(),
+        **provenance(),
+    }
+    if args.record:
+        args.record.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    cli = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    cli.add_argument("--data", type=Path, required=True)
+    cli.add_argument("--cell", default="cifar10-10-0.5", help="data set, r, alpha")
+    cli.add_argument("--depth", type=int, choices=[18, 34], default=34)
+    cli.add_argument("--dropout", type=float, default=0.5)
+    cli.add_argument("--epochs", type=int, default=60)
+    cli.add_argument("--batch-size", type=int, default=256)
+    cli.add_argument("--rows", type=int, help="a random sample; default: all")
+    cli.add_argument("--size", type=int, choices=[8, 16, 32], default=32)
+    cli.add_argument("--seed", type=int, default=0)
+    cli.add_argument("--device")
+    cli.add_argument("--record", type=Path, help="JSON to write")
+    return cli.parse_args(arguments)
+
+
+def read_cell(args: argparse.Namespace) -> tuple[ImageSet, Any]:
+    """Images of a cell, each pixel the mean of a square of the original's."""
+    dataset, n_domains, alpha = args.cell.split("-")
+    spec = Spec(dataset, int(n_domains), float(alpha), 0, "ddfa_ri")
+    problem = image_problem(spec, args.data)
+    _, codes = np.unique(problem.domains, return_inverse=True)
+    chosen = np.random.default_rng(args.seed).permutation(len(codes))[: args.rows]
+    pixels = np.asarray(problem.X)[chosen]
+    side = pixels.shape[1] // args.size
+    parts = pixels.reshape(len(pixels), args.size, side, args.size, side, 3)
+    small = parts.mean(axis=(2, 4)).round().astype(np.uint8)
+    return ImageSet(small, pick_device(args.device)), codes[chosen]
+
+
+def watch(
+    args: argparse.Namespace, images: ImageSet, codes: Any, train: Any, valid: Any
+) -> list[dict[str, float]]:
+    """Train, and judge the network in three ways after every epoch."""
+    torch.manual_seed(args.seed)
+    net = resnet(args.depth, n_outputs=int(codes.max()) + 1, dropout=args.dropout)
+    domains = torch.as_tensor(codes, device=images.device)
+    rows, held_out = (torch.as_tensor(r, device=images.device) for r in (train, valid))
+    sample = rows[torch.randperm(len(rows))[:SETTLING_ROWS].to(rows.device)]
+    view, curve = weak_view(args.size), []
+
+    def step(indices: Tensor, generator: Generator) -> Tensor:
+        numbers = rows[indices]
+        views = normalize(view(images.batch(numbers), generator))
+        return functional.cross_entropy(net(views).float(), domains[numbers])
+
+    @torch.no_grad()
+    def judge(judged: nn.Module) -> float:
+        with autocast_to(images.device):
+            parts = [judged(normalize(images.batch(r))) for r in held_out.split(BATCH)]
+        found = torch.cat(parts).float()
+        return float(functional.cross_entropy(found, domains[held_out]))
+
+    def on_epoch(record: dict[str, Any]) -> None:
+        settled = copy.deepcopy(net)
+        batches = (normalize(images.batch(r)) for r in sample.split(BATCH))
+        with autocast_to(images.device):
+            settle_norms(settled, batches)
+        losses = {
+            "epoch": record["epoch"],
+            "training": record["loss"],
+            "dropout_on": judge(copy.deepcopy(net).train()),
+            "statistics_of_training": judge(copy.deepcopy(net).eval()),
+            "statistics_taken_anew": judge(settled.eval()),
+        }
+        curve.append(losses)
+        print(json.dumps({k: round(v, 4) for k, v in losses.items()}), flush=True)
+
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    fit(
+        step,
+        {"net": net},
+        optimizer,
+        exponential(0.97),
+        len(rows),
+        batch_size=args.batch_size,
+        epochs=args.epochs,
+        seed=args.seed,
+        device=images.device,
+        on_epoch=on_epoch,
+        progress=False,
+    )
+    return curve
+
+
+if __name__ == "__main__":
+    main()
