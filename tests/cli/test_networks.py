@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import shoal.cli.pretrain as pretrain_module  # noqa: E402
 import shoal.io  # noqa: E402
+from shoal.cli.training import Method, replays  # noqa: E402
 from shoal.vision.encode import embed_folder  # noqa: E402
 from shoal.vision.nets import ResNet, resnet, save_backbone  # noqa: E402
 
@@ -57,10 +58,10 @@ def test_views_may_be_smaller_than_the_images(cli, tmp_path):
     assert full["loss"] != small["loss"]
 
 
-@pytest.mark.parametrize(
-    ("method", "mode"), [("simclr", "reduce-overhead"), ("moco", True)]
-)
-def test_compiled_steps_of_simclr_are_replayed(cli, photos, monkeypatch, method, mode):
+@pytest.mark.parametrize("replayed", [False, True])
+def test_compiled_steps_are_replayed_where_they_can_be(
+    cli, photos, monkeypatch, replayed
+):
     asked = []
 
     def listen(setting):
@@ -68,9 +69,18 @@ def test_compiled_steps_of_simclr_are_replayed(cli, photos, monkeypatch, method,
         return nullcontext()
 
     monkeypatch.setattr("shoal.vision.loop.compiling", listen)
-    ended = cli(*TRAIN, "--epochs", 1, "--method", method, "--compile")
-    assert ended.code == 0, ended.stderr
-    assert asked == [mode]
+    monkeypatch.setattr("shoal.cli.training.replays", lambda *_: replayed)
+    for out, more in (("plain", []), ("compiled", ["--compile"])):
+        ended = cli(*TRAIN, "--epochs", 1, "--out", out, *more)
+        assert ended.code == 0, ended.stderr
+    assert asked == [False, "reduce-overhead" if replayed else True]
+
+
+def test_steps_of_simclr_are_replayed_on_a_gpu():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert replays(Method.simclr, gpu)
+    assert not replays(Method.moco, gpu)
+    assert not replays(Method.simclr, cpu)
 
 
 def test_from_images_to_a_table_of_features(cli, photos, tmp_path):
