@@ -1,0 +1,74 @@
+"""What the committed records of networks must show."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def read(name):
+    return json.loads((RESULTS / name).read_text())
+
+
+def read_lines(name):
+    return [json.loads(line) for line in (RESULTS / name).read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("data", "least"), [("cifar20", 0.66), ("cifar10", 0.86)])
+def test_simclr_is_good_within_ten_minutes(data, least):
+    record = read(f"vision/simclr_{data}.json")
+    assert record["device"] == "NVIDIA H200"
+    assert record["knn_accuracy"] >= least
+    assert record["seconds"] <= 600
+    assert record["views_per_second"] >= 140_000
+    assert len(record["curve"]) == record["epochs"]
+    median = np.median([2 * epoch["rows_per_second"] for epoch in record["curve"]])
+    assert record["views_per_second"] == median
+
+
+def test_a_step_of_simclr_keeps_the_gpu_busy_only_when_it_is_replayed():
+    record = read("performance/pretrain_h200_24.json")
+    times = {row["compile"]: row["step_ms"] for row in record["variants"]}
+    busy = record["kernels"]["busy_ms"]
+    assert record["kernels"]["compile"] == "reduce-overhead"
+    assert busy > 0.95 * times["reduce-overhead"]
+    assert busy < 0.6 * times["default"]
+    parts = record["kernels"]["by_kind_ms"]
+    assert sum(parts.values()) == pytest.approx(busy, abs=0.01)
+
+
+def test_scan_never_collapsed_and_better_features_help():
+    seeds = {"usual": {}, "better": {}}
+    for record in read_lines("vision/scan.jsonl"):
+        run = record["run"]
+        assert min(record["class_counts"]) > 0.25 * np.mean(record["class_counts"])
+        kind = {"": "usual", "backbone": "better"}.get("".join(run["settings"]))
+        if kind:
+            seeds[kind].setdefault(run["dataset"], []).append(record["accuracy"])
+    for dataset in ("cifar20", "cifar10"):
+        usual, better = (seeds[kind][dataset] for kind in ("usual", "better"))
+        assert len(usual) == len(better) == 3
+        assert np.mean(better) > np.mean(usual) + 0.015
+
+
+def test_dropout_spoils_norms_and_taking_statistics_anew_mends_them():
+    record = read("vision/norms.json")
+    for epoch in record["curve"]:
+        assert epoch["statistics_of_training"] > record["guessing"] + 0.2
+        assert epoch["statistics_taken_anew"] < record["guessing"]
+        assert epoch["statistics_taken_anew"] < epoch["dropout_on"] + 0.01
+    first, last = record["curve"][0], record["curve"][-1]
+    assert last["statistics_taken_anew"] < first["statistics_taken_anew"] - 0.2
+    assert last["statistics_of_training"] > first["statistics_of_training"]
+
+
+def test_random_starts_failed_because_guessing_was_better():
+    """Held-out loss of the domains: no better than log r in any first run."""
+    runs = read_lines("vision/ri_norms_of_training.jsonl")
+    assert len(runs) == 12
+    for run in runs:
+        guessing = np.log(run["spec"]["n_domains"])
+        assert run["notes"]["held_out_loss"] > guessing
