@@ -7,9 +7,8 @@ A network is trained to tell the domains of an image cell apart, as DDFA (RI) do
 a random start, with dropout three times in every block. After every epoch, the
 cross-entropy of held-out images by the same weights, three times: with dropout on, with
 the statistics that the norms gathered while dropout was on, and with statistics taken
-anew without it (``settle_norms``). Guessing gives log r. ``DIR`` is that of
-``cells.py``; ``--size`` and ``--rows`` make it fit for a CPU. No label is read. Needs
-torch, numpy and scikit-learn.
+anew without it. Guessing gives log r. ``DIR`` is that of ``cells.py``; ``--size`` and
+``--rows`` make it fit for a CPU. No label is read. Needs torch, numpy, scikit-learn.
 """
 
 import argparse
@@ -35,19 +34,17 @@ from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to, pick_device
 from shoal.vision.loop import fit
 from shoal.vision.nets import resnet
-from shoal.vision.norms import settle_norms
 from shoal.vision.schedules import exponential
-from shoal.vision.split import hold_out
+from shoal.vision.split import SplitRows, hold_out, settle
 
-SETTLING_ROWS, BATCH = 8192, 1024
+BATCH = 1024
 
 
 def main(arguments: list[str] | None = None) -> None:
     args = parse(arguments)
-    images, codes = read_cell(args)
-    train, valid = hold_out(codes, 0.1, np.random.default_rng(args.seed))
-    curve = watch(args, images, codes, train, valid)
-    on_gpu = images.device.type == "cuda"
+    rows = read_cell(args)
+    curve = watch(args, rows)
+    on_gpu = rows.images.device.type == "cuda"
     record = {
         "cell": args.cell,
         "depth": args.depth,
@@ -55,9 +52,9 @@ def main(arguments: list[str] | None = None) -> None:
         "size": args.size,
         "batch_size": args.batch_size,
         "seed": args.seed,
-        "rows": len(train),
-        "held_out_rows": len(valid),
-        "guessing": float(np.log(codes.max() + 1)),
+        "rows": len(rows.train),
+        "held_out_rows": len(rows.valid),
+        "guessing": float(np.log(n_domains(rows))),
         "curve": curve,
         "device": torch.cuda.get_device_name() if on_gpu else platform.machine(),
         **provenance(),
@@ -84,48 +81,52 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return cli.parse_args(arguments)
 
 
-def read_cell(args: argparse.Namespace) -> tuple[ImageSet, Any]:
+def read_cell(args: argparse.Namespace) -> SplitRows:
     """Images of a cell, each pixel the mean of a square of the original's."""
-    dataset, n_domains, alpha = args.cell.split("-")
-    spec = Spec(dataset, int(n_domains), float(alpha), 0, "ddfa_ri")
-    problem = image_problem(spec, args.data)
+    dataset, r, alpha = args.cell.split("-")
+    problem = image_problem(
+        Spec(dataset, int(r), float(alpha), 0, "ddfa_ri"), args.data
+    )
     _, codes = np.unique(problem.domains, return_inverse=True)
-    chosen = np.random.default_rng(args.seed).permutation(len(codes))[: args.rows]
+    rng = np.random.default_rng(args.seed)
+    chosen = rng.permutation(len(codes))[: args.rows]
     pixels = np.asarray(problem.X)[chosen]
     side = pixels.shape[1] // args.size
     parts = pixels.reshape(len(pixels), args.size, side, args.size, side, 3)
     small = parts.mean(axis=(2, 4)).round().astype(np.uint8)
-    return ImageSet(small, pick_device(args.device)), codes[chosen]
+    images = ImageSet(small, pick_device(args.device))
+    split = hold_out(codes[chosen], 0.1, np.random.default_rng(args.seed))
+    return SplitRows.of(images, codes[chosen], None, *split)
 
 
-def watch(
-    args: argparse.Namespace, images: ImageSet, codes: Any, train: Any, valid: Any
-) -> list[dict[str, float]]:
+def n_domains(rows: SplitRows) -> int:
+    return int(rows.codes.max()) + 1
+
+
+def watch(args: argparse.Namespace, rows: SplitRows) -> list[dict[str, float]]:
     """Train, and judge the network in three ways after every epoch."""
     torch.manual_seed(args.seed)
-    net = resnet(args.depth, n_outputs=int(codes.max()) + 1, dropout=args.dropout)
-    domains = torch.as_tensor(codes, device=images.device)
-    rows, held_out = (torch.as_tensor(r, device=images.device) for r in (train, valid))
-    sample = rows[torch.randperm(len(rows))[:SETTLING_ROWS].to(rows.device)]
-    view, curve = weak_view(args.size), []
+    net = resnet(args.depth, n_outputs=n_domains(rows), dropout=args.dropout)
+    view, images = weak_view(args.size), rows.images
+    curve: list[dict[str, float]] = []
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
-        numbers = rows[indices]
+        numbers = rows.train[indices]
         views = normalize(view(images.batch(numbers), generator))
-        return functional.cross_entropy(net(views).float(), domains[numbers])
+        return functional.cross_entropy(net(views).float(), rows.codes[numbers])
 
     @torch.no_grad()
     def judge(judged: nn.Module) -> float:
         with autocast_to(images.device):
-            parts = [judged(normalize(images.batch(r))) for r in held_out.split(BATCH)]
+            parts = [
+                judged(normalize(images.batch(r))) for r in rows.valid.split(BATCH)
+            ]
         found = torch.cat(parts).float()
-        return float(functional.cross_entropy(found, domains[held_out]))
+        return float(functional.cross_entropy(found, rows.codes[rows.valid]))
 
     def on_epoch(record: dict[str, Any]) -> None:
         settled = copy.deepcopy(net)
-        batches = (normalize(images.batch(r)) for r in sample.split(BATCH))
-        with autocast_to(images.device):
-            settle_norms(settled, batches)
+        settle(settled, rows, args.seed)
         losses = {
             "epoch": record["epoch"],
             "training": record["loss"],
@@ -142,7 +143,7 @@ def watch(
         {"net": net},
         optimizer,
         exponential(0.97),
-        len(rows),
+        len(rows.train),
         batch_size=args.batch_size,
         epochs=args.epochs,
         seed=args.seed,

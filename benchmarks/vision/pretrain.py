@@ -34,6 +34,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.benchmark.meter import provenance
 from shoal.datasets.images_cifar import load_cifar10, load_cifar20
 from shoal.vision.augment import simclr_view
 from shoal.vision.checkpoint import read_checkpoint
@@ -46,7 +47,6 @@ from shoal.vision.pretext import Monitor, Pretext, Pretrained
 from shoal.vision.simclr import simclr_pretext
 
 METHODS = {"simclr": simclr_pretext, "moco": moco_pretext}
-REPLAYED = "reduce-overhead"  # by far the fastest mode: see profile_pretrain.py
 TIMED_EPOCHS = 4
 SPARE = 0.02  # of the minutes, for what was not foreseen
 
@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     parts = read_data(args.data)
     device = pick_device(args.device)
     if args.compile is None:
-        args.compile = REPLAYED if device.type == "cuda" else "off"
+        args.compile = "on" if device.type == "cuda" else "off"
     images = ImageSet(parts["train"], device)
     task = make_task(args, images)
     monitor = None
@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
             depth=args.depth,
             stem=stem_of(images),
             size=max(images.size),
+            view_size=args.view_size or max(images.size),
         )
     record = make_record(args, result, device, seconds, plan)
     text = json.dumps(record, indent=2)
@@ -107,7 +108,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--weight-decay", type=float)
     cli.add_argument("--seed", type=int, default=0)
     cli.add_argument("--device")
-    cli.add_argument("--compile", help=f"off (on a CPU) or a mode ({REPLAYED})")
+    cli.add_argument("--compile", help="off (on a CPU), on (on a GPU), or a mode")
     cli.add_argument("--monitor-every", type=int, default=25, metavar="EPOCHS")
     cli.add_argument("--checkpoint", type=Path, help="kept every 20 epochs")
     cli.add_argument("--out", type=Path, help="backbone to write, .safetensors")
@@ -154,7 +155,7 @@ def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
 def train(
     args: argparse.Namespace, task: Pretext, epochs: int, **options: Any
 ) -> Pretrained:
-    mode: bool | str = {"off": False, "default": True}.get(args.compile, args.compile)
+    mode: bool | str = {"off": False, "on": True}.get(args.compile, args.compile)
     return task.train(
         epochs=epochs,
         batch_size=args.batch_size,
@@ -232,6 +233,7 @@ def make_record(
         "loss": history["loss"][-1],
         "curve": history.records,
         "cores": os.cpu_count(),
+        **provenance(),
     }
 
 

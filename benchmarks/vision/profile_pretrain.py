@@ -32,6 +32,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.benchmark.meter import provenance
 from shoal.exceptions import CompileWarning
 from shoal.vision.augment import simclr_view
 from shoal.vision.contrast import nt_xent
@@ -39,11 +40,9 @@ from shoal.vision.data import ImageSet, normalize, to_float
 from shoal.vision.devices import autocast_to, place_module
 from shoal.vision.nets import resnet
 from shoal.vision.parts import CompileSetting, compiling
-from shoal.vision.pretext import Pretext, sgd
+from shoal.vision.pretext import REPLAYED, Pretext, sgd
 from shoal.vision.simclr import simclr_pretext
 
-#: Graphs that are recorded and replayed; parts timed alone would be out of turn.
-REPLAYED = "reduce-overhead"
 MODES = ("off", "default", REPLAYED, "max-autotune-no-cudagraphs")
 STEPS_TO_WARM_UP = 6
 GROUPS = {
@@ -68,6 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "torch": torch.__version__,
         "machine": platform.machine(),
+        **provenance(),
         "ceilings": ceilings(resnet(args.depth), args.view_size or args.size, device),
         "variants": [],
     }
@@ -159,6 +159,7 @@ def measure(
     }
     if device.type == "cuda":
         row["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
+    # Of recorded graphs, parts timed alone would be out of turn.
     if not args.no_parts and compile != REPLAYED:
         row["parts_ms"] = parts(args, task, batch_size, compile)
     return row

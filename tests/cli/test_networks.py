@@ -3,7 +3,6 @@
 import json
 import resource
 import sys
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import shoal.cli.pretrain as pretrain_module  # noqa: E402
 import shoal.io  # noqa: E402
-from shoal.cli.training import Method, replays  # noqa: E402
 from shoal.vision.encode import embed_folder  # noqa: E402
 from shoal.vision.nets import ResNet, resnet, save_backbone  # noqa: E402
 
@@ -46,41 +44,21 @@ def weights(tmp_path):
     return tmp_path / "plain.safetensors"
 
 
-def test_views_may_be_smaller_than_the_images(cli, tmp_path):
+@pytest.mark.parametrize("method", ["simclr", "moco"])
+def test_views_may_be_smaller_than_the_images(cli, tmp_path, monkeypatch, method):
     for number in range(16):
         save_photo(tmp_path / f"photos/{number % 2}/{number}.png", 16, seed=number)
-    train = [*TRAIN, "--epochs", 1, "--json"]
-    full, small = (
-        json.loads(cli(*train, *more).stdout)["data"]
-        for more in (["--out", "full"], ["--out", "small", "--view-size", 8])
-    )
-    assert full["size"] == small["size"] == 16
-    assert full["loss"] != small["loss"]
+    seen, features = set(), ResNet.features
 
+    def watched(net, x):
+        seen.add(tuple(x.shape[2:]))
+        return features(net, x)
 
-@pytest.mark.parametrize("replayed", [False, True])
-def test_compiled_steps_are_replayed_where_they_can_be(
-    cli, photos, monkeypatch, replayed
-):
-    asked = []
-
-    def listen(setting):
-        asked.append(setting)
-        return nullcontext()
-
-    monkeypatch.setattr("shoal.vision.loop.compiling", listen)
-    monkeypatch.setattr("shoal.cli.training.replays", lambda *_: replayed)
-    for out, more in (("plain", []), ("compiled", ["--compile"])):
-        ended = cli(*TRAIN, "--epochs", 1, "--out", out, *more)
-        assert ended.code == 0, ended.stderr
-    assert asked == [False, "reduce-overhead" if replayed else True]
-
-
-def test_steps_of_simclr_are_replayed_on_a_gpu():
-    cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert replays(Method.simclr, gpu)
-    assert not replays(Method.moco, gpu)
-    assert not replays(Method.simclr, cpu)
+    monkeypatch.setattr(ResNet, "features", watched)
+    train = [*TRAIN, "--epochs", 1, "--method", method, "--view-size", 8, "--json"]
+    found = json.loads(cli(*train).stdout)["data"]
+    assert seen == {(8, 8)}
+    assert (found["size"], found["view_size"]) == (16, 8)
 
 
 def test_from_images_to_a_table_of_features(cli, photos, tmp_path):

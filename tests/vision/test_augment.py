@@ -257,6 +257,12 @@ def test_small_views_of_simclr_show_the_same_parts():
     torch.testing.assert_close(views, means)
 
 
+@pytest.mark.parametrize("size", [0, -4, 8.5, True])
+def test_sizes_of_views_are_whole_numbers(size):
+    with pytest.raises(ValueError, match="view_size must be a whole number from 1; go"):
+        simclr_view(16, view_size=size)
+
+
 def test_half_precision_around_does_not_round_the_views(x):
     view = simclr_view(16)
     draws = view.draw(6, x.device, generator())

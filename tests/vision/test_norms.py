@@ -1,5 +1,6 @@
 """Norms alone; shared by two processes they are tested in test_parallel."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -72,3 +73,27 @@ def test_dropout_spoils_statistics_of_training_and_settling_mends_them():
     torch.testing.assert_close(
         net[:3](x).var((0, 2, 3)), torch.ones(4), atol=1e-3, rtol=0
     )
+
+
+def test_statistics_stay_when_they_cannot_be_taken():
+    net = dropping_net()
+    net(torch.randn(4, 3, 6, 6))
+    before = {name: b.clone() for name, b in net.named_buffers()}
+    with pytest.raises(ValueError, match="batches must hold at least one batch"):
+        settle_norms(net, [])
+    good, bad = torch.randn(4, 3, 6, 6), torch.randn(4, 2, 6, 6)
+    with pytest.raises(RuntimeError, match="channels"):
+        settle_norms(net, [good, bad])
+    assert all(torch.equal(b, before[name]) for name, b in net.named_buffers())
+    assert all(module.training for module in net.modules())
+    assert net[2].momentum == 0.1
+
+
+def test_shared_norms_settle_like_the_usual_ones():
+    usual, batches = dropping_net(), torch.randn(3, 8, 3, 6, 6)
+    shared = dropping_net()
+    shared[2] = SharedNorm.of(shared[2])
+    for net in (usual, shared):
+        settle_norms(net, batches)
+    torch.testing.assert_close(shared[2].running_mean, usual[2].running_mean)
+    torch.testing.assert_close(shared[2].running_var, usual[2].running_var)

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ from shoal.vision.augment import Identity, simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.knn import knn_monitor
+from shoal.vision.moco import moco_pretext
 from shoal.vision.nets import load_backbone
 from shoal.vision.simclr import simclr, simclr_pretext
 
@@ -153,3 +157,16 @@ def test_epochs_are_shown_with_what_the_monitor_saw():
         on_epoch=lambda record: shown.append(dict(record)),
     ).history
     assert [record["seen"] for record in shown] == history["seen"] == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("make", [simclr_pretext, moco_pretext])
+def test_only_simclr_on_one_gpu_is_replayed(make, monkeypatch):
+    task = make(workers.make_images(), net=workers.Tiny(), device="cpu")
+    on_gpu = replace(task, images=SimpleNamespace(device=torch.device("cuda")))
+    replayed = make is simclr_pretext
+    assert on_gpu.how_to_compile(True) == ("reduce-overhead" if replayed else True)
+    assert task.how_to_compile(True) is True
+    for asked in (False, "max-autotune", {"backend": "eager"}):
+        assert on_gpu.how_to_compile(asked) == asked
+    monkeypatch.setattr("shoal.vision.pretext.own_gpu", lambda: 0)  # one of several
+    assert on_gpu.how_to_compile(True) is True

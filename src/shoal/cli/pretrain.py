@@ -54,7 +54,7 @@ ViewSize = Annotated[
     working(
         "--view-size",
         min=8,
-        help="Pixels of a view (--size); 3/4 of that are faster and not worse.",
+        help="Height and width of a view; those of the images if not given.",
     ),
 ]
 Compile = Annotated[
@@ -125,7 +125,7 @@ def pretrain(
                     resume=resume,
                     on_epoch=showing(stages, plan, epochs),
                 )
-        save(output, folder, trained, pixels, work.seed)
+        save(output, folder, trained, pixels, work.seed, view_size)
         output.data["device"] = cluster.name(place)
         show(output, images, folder)
 
@@ -213,7 +213,12 @@ def showing(
 
 
 def save(
-    output: Output, folder: Path, trained: "Pretrained", pixels: Any, seed: int
+    output: Output,
+    folder: Path,
+    trained: "Pretrained",
+    pixels: Any,
+    seed: int,
+    view_size: int | None,
 ) -> None:
     """Write the encoder and its history; the checkpoint has done its work."""
     import numpy as np
@@ -222,6 +227,7 @@ def save(
     size, history = pixels.shape[1], trained.history
     with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
+        facts["view_size"] = view_size or size
         trained.save(place / ENCODER, **facts)
         write_json(place / HISTORY, history.records)
     output.files = [folder / ENCODER, folder / HISTORY]

@@ -17,9 +17,6 @@ __all__ = ["KEPT", "Cluster", "Method", "train"]
 
 # What a run keeps while it trains, in this process and on a Ray cluster.
 KEPT = ("checkpoint.pt", "checkpoints")
-# A mode of torch.compile: steps are recorded once and replayed, on an H200 1.8 times as
-# fast as compiled steps whose kernels Python starts one by one.
-REPLAYED = "reduce-overhead"
 # So many are written, so that a run that is killed loses a tenth of its work.
 CHECKPOINTS = 10
 
@@ -85,8 +82,6 @@ def train(
     """The network trained; see :func:`shoal.vision.simclr.simclr` for the options."""
     if not cluster.on_ray:
         options |= {"checkpoint": checkpoint, "resume": resume, "on_epoch": on_epoch}
-        if replays(options["method"], device):
-            options["compile"] = options["compile"] and REPLAYED
         return _train(pixels, device, **options)
     from shoal.vision.ray_train import train_on_ray
 
@@ -105,11 +100,6 @@ def train(
         resume=resume,
         on_checkpoint=on_epoch,
     )
-
-
-def replays(method: Method, device: Any) -> bool:
-    """Whether the steps of a method are known to be replayed as they were recorded."""
-    return method is Method.simclr and device.type == "cuda"
 
 
 def _train(

@@ -74,7 +74,7 @@ def _find_partners(views: Tensor, others: Tensor, temperature: float) -> Tensor:
     partner = torch.cat([place + n_all, place])
     logits = views @ others.T / temperature
     columns = torch.arange(len(others), device=views.device)
-    # Masks instead of indexing: what is compiled from this has no gather to build.
+    # Masks instead of cross_entropy, whose gather does not compile on every GPU.
     found = torch.where(partner[:, None] == columns, logits, 0).sum(1)
     logits = logits.masked_fill(itself[:, None] == columns, -torch.inf)
     return (logits.logsumexp(1) - found).mean()

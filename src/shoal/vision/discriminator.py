@@ -21,13 +21,12 @@ from shoal.vision.augment import (
     strong_view,
     weak_view,
 )
-from shoal.vision.data import ImageSet, normalize
-from shoal.vision.devices import autocast_to, pick_device, place_module
+from shoal.vision.data import ImageSet
+from shoal.vision.devices import pick_device, place_module
 from shoal.vision.encode import encode
 from shoal.vision.loop import Step, fit
 from shoal.vision.losses import weighted_mean
 from shoal.vision.nets import Backbone, resnet
-from shoal.vision.norms import settle_norms
 from shoal.vision.parts import draw_views, network_part, view_part
 from shoal.vision.rows import (
     check_image_rows,
@@ -35,13 +34,7 @@ from shoal.vision.rows import (
     open_backbone,
 )
 from shoal.vision.schedules import exponential
-from shoal.vision.split import (
-    EVALUATION_ROWS,
-    BestEpoch,
-    SplitRows,
-    hold_out,
-    outputs,
-)
+from shoal.vision.split import BestEpoch, SplitRows, hold_out, outputs, settle
 
 __all__ = ["VIEWS", "ImageDiscriminator"]
 
@@ -49,8 +42,6 @@ Array = np.ndarray[Any, Any]
 
 # The published view: any part from a twelfth of the image on, mirrored or not.
 PUBLISHED_SCALE = (0.08, 1.0)
-# With dropout, statistics of norms come from so many training rows.
-SETTLING_ROWS = 8192
 VIEWS = ("weak", "crop", "strong", "none")
 
 
@@ -257,7 +248,7 @@ class ImageDiscriminator(DomainClassifier):
         def on_epoch(record: dict[str, Any]) -> dict[str, float]:
             records.append(record)
             if self.dropout:
-                _settle(net, rows, seed)
+                settle(net, rows, seed)
             loss = _held_out_loss(net, rows)
             best.offer(net, -loss, record["epoch"])
             return {"held_out_loss": loss}
@@ -362,16 +353,6 @@ def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
         return weighted_mean(each, rows.weight[numbers])
 
     return step
-
-
-def _settle(net: nn.Module, rows: SplitRows, seed: int) -> None:
-    """Statistics of norms from clean training images, of all domains in every batch."""
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows.train), generator=generator)[:SETTLING_ROWS]
-    chosen = rows.train[order.to(rows.train.device)]
-    batches = chosen.chunk(-(-len(chosen) // EVALUATION_ROWS))
-    with autocast_to(rows.images.device):
-        settle_norms(net, (normalize(rows.images.batch(batch)) for batch in batches))
 
 
 @torch.no_grad()

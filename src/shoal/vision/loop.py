@@ -23,6 +23,7 @@ from shoal.vision.checkpoint import CheckpointPlace, Store, open_store
 from shoal.vision.devices import autocast_to, pick_device, place_module
 from shoal.vision.norms import share_norms
 from shoal.vision.parallel import (
+    StepModule,
     join_processes,
     mean_over_processes,
     rank,
@@ -233,7 +234,7 @@ class _Run:
         self.autocast = autocast_to(self.device, autocast)
         for module in self.modules.values():
             share_norms(module, self.device)
-        forward: nn.Module = _StepModule(step, self.modules)
+        forward: nn.Module = StepModule(step, self.modules)
         if world_size() > 1:
             forward = DistributedDataParallel(forward)
         self.forward = forward
@@ -282,10 +283,11 @@ class _Run:
         """Keep where the run stands; all processes come here, the first has a say."""
         if store is None:
             return
-        started = time.perf_counter()
-        if self.device.type == "cuda":  # steps under way are of this epoch's seconds
+        if self.sums and self.device.type == "cuda":
+            started = time.perf_counter()
             torch.cuda.synchronize(self.device)
-        self.seconds += time.perf_counter() - started
+            # Steps still under way are part of the epoch's time, writing is not.
+            self.seconds += time.perf_counter() - started
         self._share_sums()
         store.write(self._state() if rank() == 0 else None)
 
@@ -369,18 +371,6 @@ class _Run:
             f"batch_size={size} does not fit into the memory of {self.device}; try "
             f"batch_size={max(size // 2, 1)}"
         )
-
-
-class _StepModule(nn.Module):
-    """A step as a module, so that DistributedDataParallel sees its parameters."""
-
-    def __init__(self, step: Step, modules: Mapping[str, nn.Module]) -> None:
-        super().__init__()
-        self.step = step
-        self.parts = nn.ModuleList(modules.values())
-
-    def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
-        return self.step(indices, generator)
 
 
 @contextmanager

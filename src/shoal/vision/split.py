@@ -9,21 +9,23 @@ from torch import Generator, Tensor, nn
 
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to
+from shoal.vision.norms import settle_norms
 from shoal.vision.parallel import own_rows, world_size
 
 __all__ = [
-    "EVALUATION_ROWS",
     "BestEpoch",
     "SplitRows",
     "draw_column",
     "hold_out",
     "outputs",
+    "settle",
 ]
 
 Array = np.ndarray[Any, Any]
 
-#: Clean images at a time.
 EVALUATION_ROWS = 2048
+# Plenty for means and variances, and a small share of an epoch's time.
+SETTLING_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,19 @@ def outputs(net: nn.Module, images: ImageSet, rows: Tensor) -> Tensor:
         with autocast_to(images.device):
             parts.append(net(normalize(images.batch(numbers))).float())
     return torch.cat(parts)
+
+
+def settle(net: nn.Module, rows: SplitRows, seed: int) -> None:
+    """Take the statistics of norms from clean training images, without dropout.
+
+    The images are in random order, so that batches are alike.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(rows.train), generator=generator)[:SETTLING_ROWS]
+    chosen = rows.train[order.to(rows.train.device)]
+    batches = chosen.chunk(-(-len(chosen) // EVALUATION_ROWS))
+    with autocast_to(rows.images.device):
+        settle_norms(net, (normalize(rows.images.batch(batch)) for batch in batches))
 
 
 def draw_column(rows: Tensor, generator: Generator) -> Tensor:

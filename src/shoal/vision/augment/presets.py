@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from shoal.validation import check_whole
 from shoal.vision.augment.base import Augmentation, compose, per_image
 from shoal.vision.augment.colour import Blur, ColorJitter
 from shoal.vision.augment.geometry import (
@@ -92,10 +93,10 @@ def simclr_view(size: int = 32, *, view_size: int | None = None) -> Augmentation
     size : int, default=32
         Longer side of the images.
     view_size : int or None, default=None
-        Height and width of the views; None: those of the images. A part stretched to
+        Height and width of square views; None: those of the images. A part stretched to
         the whole image shows things larger than they are in it, by 1.4 on average.
-        Views of three quarters of the side show them as large as the images that the
-        network will be asked about, and cost it little more than half of the time.
+        Views of three quarters of the side show them about as large as the images that
+        the network will be asked about, for little more than half of the arithmetic.
 
     References
     ----------
@@ -104,13 +105,15 @@ def simclr_view(size: int = 32, *, view_size: int | None = None) -> Augmentation
     Touvron H, Vedaldi A, Douze M, Jegou H (2019). Fixing the train-test resolution
     discrepancy. NeurIPS.
     """
-    size = view_size or size
+    if view_size is not None:
+        check_whole(1, view_size=view_size)
     parts: list[Augmentation] = [
         RandomResizedCrop((0.2, 1.0), flip=0.5, size=view_size),
         ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8, grey=0.2),
     ]
-    if size > 64:
-        parts.append(Blur(radius=max(size // 20, 1)))
+    side = size if view_size is None else view_size
+    if side > 64:
+        parts.append(Blur(radius=max(side // 20, 1)))
     return compose(*parts)
 
 
