@@ -16,12 +16,14 @@ Cells = Mapping[tuple[str, str, str], Mapping[tuple[str, str], list[Metrics]]]
 Columns = Mapping[str, tuple[str, str]]
 
 BEST = json.dumps({"stages": "best"})
+SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
 CIFAR_COLUMNS: Columns = {
     "SCAN + domain prior": ("scan_prior", "{}"),
     "DDFA (SI), our run": ("ddfa_si", "{}"),
     "DDFA (SI), our stages": ("ddfa_si", BEST),
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
+    "shoal, frozen, smaller views": ("ours_frozen", SMALLER_VIEWS),
     "taught with labels": ("oracle", "{}"),
 }
 PAIR_COLUMNS: Columns = {

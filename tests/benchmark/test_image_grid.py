@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from PIL import Image
 
 torch = pytest.importorskip("torch")
@@ -95,6 +96,22 @@ def test_grid_kill_resume_table(data_dir, tmp_path):
     text = markdown(summarize(SPECS, store.records()), "pairs")
     assert "not run" not in text
     assert "| SCAN, epochs=0, head_epochs=1 | " in text
+
+
+def test_features_of_a_backbone_are_centred_on_the_training_rows(data_dir):
+    script = Path(__file__).parents[2] / "benchmarks" / "vision" / "features.py"
+    chosen = ["--datasets", "cifar20", "--backbone", "simclr_resnet18"]
+    chosen += ["--kind", "small", "--components", "8", "--device", "cpu"]
+    asked = [sys.executable, script, "--data", data_dir, *chosen]
+    subprocess.run(asked, check=True)
+    with np.load(data_dir / "features" / "cifar20_small.npz") as written:
+        assert written["features"].shape == (2 * (100 + 4 * (PER_CLASS - 1)), 8)
+        assert written["n_train"] == len(written["features"]) // 2
+        assert len(written["labels"]) == len(written["features"])
+        train = written["features"][: written["n_train"]].astype(float)
+    assert abs(train.mean(axis=0)).max() < 1e-3
+    covariance = np.cov(train.T)
+    assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-4)
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -188,6 +188,7 @@ def test_sizes_of_the_other_grids():
     names = [spec.name for specs in in_order for spec in specs]
     assert len(set(names)) == len(names)
     assert set(names) <= {spec.name for spec in paper_specs()}
+    assert len(GRIDS["cifar-24"].specs()) == 21 * 3 * 2
 
 
 def test_waves_come_one_after_the_other():

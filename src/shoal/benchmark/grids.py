@@ -219,6 +219,17 @@ def _random_start() -> Specs:
     return paper_specs(CIFAR, ["ddfa_ri"], waves=[0, 1, 2])
 
 
+def _smaller_views() -> Specs:
+    """Ours from a backbone that was trained on views of 24 of the 32 pixels."""
+    frozen = {"features": "simclr24_pca128"}
+    end_to_end = {"backbone": "simclr24_resnet18"}
+    which: dict[str, Any] = {"waves": [0, 1, 2]}
+    return (
+        paper_specs(CIFAR, ["ours_frozen"], **which, settings=frozen)
+        + paper_specs(CIFAR, ["ours_end_to_end"], **which, settings=end_to_end)
+    )  # fmt: skip
+
+
 def _cifar() -> Specs:
     """All of them, once each, in that order."""
     parts = (_ours, _published, _naive, _more_waves, _random_start)
@@ -238,6 +249,7 @@ GRIDS: Mapping[str, Grid] = {
     "cifar-c": Grid("CIFAR: naive variants and k-means, wave 0", _naive),
     "cifar-d": Grid("CIFAR: further waves, DDFA (SPI)", _more_waves),
     "cifar-e": Grid("CIFAR: DDFA (RI)", _random_start),
+    "cifar-24": Grid("CIFAR: ours, backbone trained on smaller views", _smaller_views),
 }
 
 
