@@ -33,6 +33,9 @@ def cifar():
     return found
 
 
+SMALLER_VIEWS = {"features": "simclr24_pca128"}
+
+
 def mean(found, cell, method, measure="accuracy", waves=(0, 1, 2)):
     return np.mean([found[cell, method][wave][measure] for wave in waves])
 
@@ -90,3 +93,19 @@ def test_published_ddfa_is_reproduced_on_cifar20(cifar):
         chosen = result.table == "main_table1" and result.method == "DDFA (SI)"
         if chosen and cell[:2] == ("cifar20", 20):
             assert abs(mean(cifar, cell, "ddfa_si") - result.accuracy) < 0.06
+
+
+def test_features_of_smaller_views_are_better_in_every_cell(cifar):
+    waves = defaultdict(list)
+    for record in Store(BENCH / "cifar").records().values():
+        if record["spec"].get("settings") == SMALLER_VIEWS:
+            spec = Spec.from_dict(record["spec"])
+            waves[spec.dataset, spec.n_domains, spec.alpha].append(record["metrics"])
+    gain = {}
+    for cell in CELLS:
+        assert len(waves[cell]) == 3
+        reached = np.mean([metrics["accuracy"] for metrics in waves[cell]])
+        gain[cell] = reached - mean(cifar, cell, "ours_frozen")
+    assert min(gain.values()) > 0
+    assert np.mean([*gain.values()]) == pytest.approx(0.018, abs=5e-4)
+    assert max(gain.values()) == pytest.approx(0.053, abs=5e-4)
