@@ -130,10 +130,15 @@ def test_interrupted_resumed_and_the_same(cli, photos, tmp_path, monkeypatch):
     assert ended.code == 2
     assert "error[E136]" in ended.stderr
     assert "--resume" in ended.stderr
-    ended = cli(*options, "stopped", "--resume", "--seed", 5)
-    assert ended.code == 6
-    assert "error[E135]" in ended.stderr
-    assert "seed=0 instead of 5" in ended.stderr
+    for other, told in (
+        (["--seed", 5], "seed=0 instead of 5"),
+        (["--view-size", 16], "view_size=8 instead of 16"),
+        (["--learning-rate", 0.5], "learning_rate=0.00625 instead of 0.5"),
+    ):
+        ended = cli(*options, "stopped", "--resume", *other)
+        assert ended.code == 6
+        assert "error[E135]" in ended.stderr
+        assert told in ended.stderr
     assert cli(*options, "stopped", "--resume").code == 0
     one, other = (
         load_file(tmp_path / name / "encoder.safetensors")

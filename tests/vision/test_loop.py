@@ -121,6 +121,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     workers.train(checkpoint)
     with pytest.raises(ValueError, match=r"another run \(seed=0 instead of 3\)"):
         workers.train(checkpoint, seed=3)
+    with pytest.raises(ValueError, match=r"another run \(rate=None instead of 2\)"):
+        workers.train(checkpoint, facts={"rate": 2})
     step, optimizer, modules = regression(nn.Linear(3, 2))
     with pytest.raises(ValueError, match=r"net: .*missing \(weight.*unknown \(conv1"):
         fit_plainly(step, modules, optimizer, n_rows=40, checkpoint=checkpoint)

@@ -10,7 +10,7 @@ from shoal.vision.augment import Identity, simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.knn import knn_monitor
-from shoal.vision.moco import moco_pretext
+from shoal.vision.moco import moco, moco_pretext
 from shoal.vision.nets import load_backbone
 from shoal.vision.simclr import simclr, simclr_pretext
 
@@ -170,3 +170,18 @@ def test_only_simclr_on_one_gpu_is_replayed(make, monkeypatch):
         assert on_gpu.how_to_compile(asked) == asked
     monkeypatch.setattr("shoal.vision.pretext.own_gpu", lambda: 0)  # one of several
     assert on_gpu.how_to_compile(True) is True
+
+
+@pytest.mark.parametrize("method", [simclr, moco])
+def test_a_run_is_resumed_with_its_own_settings_only(method, tmp_path):
+    checkpoint = tmp_path / "run.pt"
+    settings = {"net": workers.Tiny(), "epochs": 1, "batch_size": 8, "device": "cpu"}
+    settings |= {"progress": False, "checkpoint": checkpoint}
+    images = workers.make_images()
+    begun = method(images, **settings)
+    for name, value in (("temperature", 0.7), ("weight_decay", 0.3), ("warmup", 0.5)):
+        told = rf"{name}=.* instead of {value}\)"
+        with pytest.raises(ValueError, match=told):
+            method(images, **settings, **{name: value})
+    again = method(images, **settings)
+    assert again.history.records == begun.history.records

@@ -122,13 +122,15 @@ def _train(
     from shoal.vision.simclr import simclr
 
     images = ImageSet(pixels, device)
+    side = max(images.size)
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         net = default_net(images, depth)
     return {Method.simclr: simclr, Method.moco: moco}[method](
         images,
         net=net,
-        view=simclr_view(max(images.size), view_size=view_size),
+        view=simclr_view(side, view_size=view_size),
+        facts={"view_size": view_size or side},
         seed=seed,
         device=device,
         checkpoint_every=steps_between(images, options),

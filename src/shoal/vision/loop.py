@@ -75,6 +75,7 @@ def fit(
     checkpoint: CheckpointPlace | None = None,
     checkpoint_every: int | None = None,
     resume: bool = True,
+    facts: Mapping[str, Any] | None = None,
     autocast: torch.dtype | None = None,
     compile: CompileSetting = False,
     on_epoch: Callable[[Record], Mapping[str, Any] | None] | None = None,
@@ -116,6 +117,8 @@ def fit(
     resume : bool, default=True
         Go on from ``checkpoint`` when it exists. It must be of the same run, by
         however many processes.
+    facts : mapping of str to number, str or None
+        What else is the same in the same run, by name.
     autocast : torch.dtype or None, default=None
         Precision of the step; None: bf16 on CUDA, float32 on the CPU.
     compile : bool, str or mapping, default=False
@@ -141,6 +144,7 @@ def fit(
     store = None if checkpoint is None else open_store(checkpoint)
     run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
     run.set_step(step, autocast)
+    run.facts = dict(facts or {})
     run.replays_graphs = bool(compile) and place.type == "cuda"
     if store is not None and resume:
         run.restore(store)
@@ -219,6 +223,7 @@ class _Run:
             group.setdefault("initial_lr", group["lr"])
         self.generator = torch.Generator(device)
         self.history = History()
+        self.facts: dict[str, Any] = {}
         self.replays_graphs = False
         self.steps_done = 0
         self.seconds = 0.0  # of the present epoch
@@ -294,6 +299,7 @@ class _Run:
     def _state(self) -> dict[str, Any]:
         return {
             "plan": asdict(self.plan),
+            "facts": self.facts,
             "modules": {name: m.state_dict() for name, m in self.modules.items()},
             "optimizer": self.optimizer.state_dict(),
             "records": self.history.records,
@@ -307,7 +313,8 @@ class _Run:
         state = store.read()
         if state is None:
             return
-        wanted, got = asdict(self.plan), state.get("plan", {})
+        wanted = asdict(self.plan) | self.facts
+        got = state.get("plan", {}) | state.get("facts", {})
         differing = [f"{k}={got.get(k)} instead of {v}" for k, v in wanted.items()
                      if got.get(k) != v]  # fmt: skip
         weights = state.get("modules", {})

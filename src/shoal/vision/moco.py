@@ -170,7 +170,8 @@ def moco_pretext(
         keys = Keys(net, head, width, n_queue)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, keys, view, temperature, momentum)
-    return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys})
+    facts = {"temperature": temperature, "momentum": momentum}
+    return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys}, facts)
 
 
 def _step(

@@ -91,6 +91,8 @@ class Pretext:
         Of the matrices.
     others : dict of str to Module
         What else the method keeps.
+    facts : dict of str to number
+        Settings that a resumed run must share.
     replayed : bool
         Whether ``compile=True`` records and replays its parts on a single GPU.
     """
@@ -103,6 +105,7 @@ class Pretext:
     learning_rate: float
     weight_decay: float
     others: dict[str, nn.Module] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     replayed: bool = False
 
     @property
@@ -123,6 +126,7 @@ class Pretext:
         monitor_every: int = 25,
         on_epoch: OnEpoch | None = None,
         compile: CompileSetting = False,
+        facts: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Pretrained:
         """SGD with momentum and a cosine schedule; see :func:`shoal.vision.simclr`."""
@@ -144,6 +148,13 @@ class Pretext:
             device=self.images.device,
             on_epoch=_both(look, on_epoch),
             compile=self.how_to_compile(compile),
+            facts={
+                "learning_rate": lr,
+                "weight_decay": weight_decay,
+                "warmup": warmup,
+                **self.facts,
+                **(facts or {}),
+            },
             prefetch=None if self.images.on_device else self.images.prefetch,
             **options,
         )

@@ -125,7 +125,10 @@ def simclr_pretext(
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, view, temperature)
-    return Pretext("SimCLR", images, step, net, head, 0.4, 1e-4, replayed=True)
+    facts = {"temperature": temperature}
+    return Pretext(
+        "SimCLR", images, step, net, head, 0.4, 1e-4, facts=facts, replayed=True
+    )
 
 
 def _step(
