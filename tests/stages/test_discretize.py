@@ -128,12 +128,15 @@ def test_faiss_as_published(seed):
     assert np.abs(whole.cluster_centers_ - published.centroids).max() > 1e-4
 
 
-def test_a_cap_above_the_number_of_rows_is_silent(blobs):
+@pytest.mark.parametrize(
+    ("engine", "cap"),
+    [("faiss", {"max_points_per_centroid": 256}), ("sklearn", {"max_samples": 280})],
+)
+def test_a_cap_above_the_number_of_rows_is_none_at_all(blobs, engine, cap):
     points, _ = blobs
-    KMeansDiscretizer(
-        2, engine="faiss", max_points_per_centroid=256, random_state=0
-    ).fit(points)
-    KMeansDiscretizer(2, max_samples=280, random_state=0).fit(points)
+    model = KMeansDiscretizer(2, engine=engine, random_state=0)
+    capped = clone(model).set_params(**cap).fit(points)  # a warning would be an error
+    assert_array_equal(capped.cluster_centers_, model.fit(points).cluster_centers_)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
