@@ -124,7 +124,7 @@ def test_scan_is_trained_once(problem):
 
 
 def test_discriminator_is_trained_once(problem):
-    """Other stages, and m, start from the q(d|x) that the first run kept."""
+    """Other stages, m and starts go on from the q(d|x) that the first run kept."""
     settings = {"epochs": 1, "batch_size": 64, "learning_rates": "3e-4"}
     answer = find_method("ddfa_spi").answer
     first = answer(problem, 3, **settings)
@@ -133,7 +133,11 @@ def test_discriminator_is_trained_once(problem):
     again = answer(problem, 3, **settings)
     assert again.notes == {**first.notes, "kept": True}
     np.testing.assert_array_equal(first.classes, again.classes)
-    for other in ({"stages": "best"}, {"n_clusters": 5}):
+    same = answer(problem, 3, **settings, stage_seed=3)
+    np.testing.assert_array_equal(first.prevalence, same.prevalence)
+    elsewhere = answer(problem, 3, **settings, stage_seed=4)
+    assert not np.array_equal(first.prevalence, elsewhere.prevalence)
+    for other in ({"stages": "best"}, {"n_clusters": 5}, {"stage_seed": 4}):
         found = answer(problem, 3, **settings, **other)
         assert found.notes["held_out_loss"] == first.notes["held_out_loss"]
     assert set((problem.folder / "discriminators").iterdir()) == files

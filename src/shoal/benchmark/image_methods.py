@@ -182,6 +182,7 @@ def _ddfa_si(
     view: str = "crop",
     n_clusters: int | None = None,
     stages: str = "published",
+    stage_seed: int | None = None,
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts from SCAN."""
@@ -203,7 +204,7 @@ def _ddfa_si(
     )
     origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
     n_clusters = n_clusters or problem.n_classes
-    return _ddfa(problem, seed, network, origin, n_clusters, stages)
+    return _ddfa(problem, seed, network, origin, n_clusters, stages, stage_seed)
 
 
 @register("ddfa_spi")
@@ -218,6 +219,7 @@ def _ddfa_spi(
     view: str = "crop",
     n_clusters: int | None = None,
     stages: str = "published",
+    stage_seed: int | None = None,
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts from self-supervised weights."""
@@ -231,7 +233,7 @@ def _ddfa_spi(
         random_state=seed,
     )
     n_clusters = n_clusters or problem.n_classes
-    return _ddfa(problem, seed, network, backbone, n_clusters, stages)
+    return _ddfa(problem, seed, network, backbone, n_clusters, stages, stage_seed)
 
 
 @register("ddfa_ri")
@@ -247,6 +249,7 @@ def _ddfa_ri(
     view: str = "weak",
     n_clusters: int | None = None,
     stages: str = "published",
+    stage_seed: int | None = None,
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts at random, with dropout."""
@@ -261,7 +264,7 @@ def _ddfa_ri(
         random_state=seed,
     )
     n_clusters = n_clusters or RANDOM_CLUSTERS * problem.n_classes
-    return _ddfa(problem, seed, network, "random", n_clusters, stages)
+    return _ddfa(problem, seed, network, "random", n_clusters, stages, stage_seed)
 
 
 @register("oracle")
@@ -306,12 +309,15 @@ def _ddfa(
     origin: str,
     n_clusters: int,
     stages: str,
+    stage_seed: int | None,
 ) -> Answer:
     """The stages after discrimination, on the q(d|x) of a network.
 
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"best"``: our
-    defaults (anchors by SPA, maximum likelihood).
+    defaults (anchors by SPA, maximum likelihood). With ``stage_seed`` they start
+    elsewhere, on the very network of ``seed``.
     """
+    seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
     q, q_test, about = kept_discriminator(problem, network, origin)
