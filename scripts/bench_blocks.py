@@ -8,6 +8,8 @@ from statistics import mean, stdev
 from textwrap import fill
 from typing import Any
 
+from shoal.benchmark.published import paper_results
+
 RESULTS = Path(__file__).parents[1] / "results"
 
 Metrics = dict[str, Any]
@@ -17,6 +19,7 @@ Columns = Mapping[str, tuple[str, str]]
 
 BEST = json.dumps({"stages": "best"})
 SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
+SMALLER_VIEWS_NETWORK = json.dumps({"backbone": "simclr24_resnet18"})
 CIFAR_COLUMNS: Columns = {
     "SCAN + domain prior": ("scan_prior", "{}"),
     "DDFA (SI), our run": ("ddfa_si", "{}"),
@@ -24,6 +27,7 @@ CIFAR_COLUMNS: Columns = {
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
     "shoal, frozen, smaller views": ("ours_frozen", SMALLER_VIEWS),
+    "shoal, end to end, smaller views": ("ours_end_to_end", SMALLER_VIEWS_NETWORK),
     "taught with labels": ("oracle", "{}"),
 }
 PAIR_COLUMNS: Columns = {
@@ -100,6 +104,27 @@ def end_to_end() -> str:
     return table(["data", "domains", "α", "paper's best", *CIFAR_COLUMNS], rows)
 
 
+def random_start() -> str:
+    """DDFA (RI) of the paper and ours, with five starts on the same networks."""
+    found, starts = read_store("cifar"), read_store("starts")
+    rows = []
+    for cell, methods in starts.items():
+        by_stages: dict[str, list[Metrics]] = defaultdict(list)
+        for (_, settings), metrics in methods.items():
+            by_stages[json.loads(settings).get("stages", "published")] += metrics
+        rows.append(
+            [
+                *cell,
+                read_paper(cell, "DDFA (RI)"),
+                show_runs(found[cell]["ddfa_ri", "{}"]),
+                show_runs(by_stages["published"]),
+                show_runs(by_stages["best"]),
+            ]
+        )
+    header = ["data", "domains", "α", "paper", "our run", "five starts"]
+    return table([*header, "five starts, our stages"], rows)
+
+
 def pairs() -> str:
     """Classes of two unlike members each: every method in every cell."""
     found = read_store("pairs")
@@ -155,6 +180,21 @@ def read_published() -> dict[tuple[str, str, str], str]:
         for cell in cells
         if len(cell) > 3 and cell[0].startswith("CIFAR")
     }
+
+
+def read_paper(cell: tuple[str, str, str], method: str) -> str:
+    """What the paper states of a method in a cell, in the manner of ``show_runs``."""
+    dataset, n_domains, alpha = cell
+    (result,) = (
+        one
+        for one in paper_results()
+        if one.method == method
+        and one.table.startswith("appendix_E")
+        and one.dataset == dataset.lower().replace("-", "")
+        and (str(one.n_domains), f"{one.alpha:g}") == (n_domains, alpha)
+    )
+    accuracy = f"{result.accuracy:.3f} ± {result.accuracy_std:.3f}"
+    return f"{accuracy} / {result.prevalence_error:.3f} ({result.n_seeds})"
 
 
 def read_store(name: str) -> Cells:

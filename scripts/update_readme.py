@@ -18,7 +18,15 @@ from statistics import mean, pstdev
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bench_blocks import clusters, end_to_end, headline, pairs, table, twin
+from bench_blocks import (
+    clusters,
+    end_to_end,
+    headline,
+    pairs,
+    random_start,
+    table,
+    twin,
+)
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
@@ -286,6 +294,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/benchmarks.md": {
         "losses": losses,
         "end_to_end": end_to_end,
+        "random_start": random_start,
         "clusters": clusters,
         "pairs": pairs,
         "twin": twin,
