@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -255,6 +257,21 @@ def test_small_views_of_simclr_show_the_same_parts():
     # On a ramp the centre of four pixels is their mean.
     means = torch.nn.functional.avg_pool2d(large.apply(x, draws), 2)
     torch.testing.assert_close(views, means)
+
+
+@pytest.mark.parametrize("view", ALL.values(), ids=ALL)
+def test_a_view_tells_its_settings_and_no_address(view):
+    assert repr(view) == repr(copy.deepcopy(view))
+    assert " at 0x" not in repr(view)
+
+
+def test_views_tell_what_they_are():
+    assert repr(compose(Flip(), Crop(2))) == "compose(Flip(p=0.5), Crop(padding=2))"
+    assert repr(Identity()) == "Identity()"
+    assert "cutout=Cutout(share=0.3, p=1.0)" in repr(Strong(cutout=0.3))
+    own = Flip()
+    own.p = lambda: 0.5  # an object of whatever kind, made anew in every process
+    assert repr(own) == "Flip(p=<function>)"
 
 
 @pytest.mark.parametrize("size", [0, -4, 8.5, True])

@@ -6,7 +6,7 @@ import pytest
 import torch
 import vision_workers as workers
 
-from shoal.vision.augment import Identity, simclr_view
+from shoal.vision.augment import Flip, Identity, compose, simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.knn import knn_monitor
@@ -183,5 +183,10 @@ def test_a_run_is_resumed_with_its_own_settings_only(method, tmp_path):
         told = rf"{name}=.* instead of {value}\)"
         with pytest.raises(ValueError, match=told):
             method(images, **settings, **{name: value})
-    again = method(images, **settings)
-    assert again.history.records == begun.history.records
+    with pytest.raises(
+        ValueError, match=r"view=.* instead of compose\(Flip\(p=0.5\)\)"
+    ):
+        method(images, **settings, view=compose(Flip()))
+    for same in ({}, {"view": simclr_view(max(images.shape[1:3]))}):
+        again = method(images, **settings, **same)
+        assert again.history.records == begun.history.records

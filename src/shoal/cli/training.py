@@ -130,7 +130,8 @@ def _train(
         images,
         net=net,
         view=simclr_view(side, view_size=view_size),
-        facts={"view_size": view_size or side},
+        # of a view its size alone can differ here: nothing else need be told
+        facts={"view": "simclr_view", "view_size": view_size or side},
         seed=seed,
         device=device,
         checkpoint_every=steps_between(images, options),

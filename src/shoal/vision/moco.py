@@ -170,7 +170,7 @@ def moco_pretext(
         keys = Keys(net, head, width, n_queue)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, keys, view, temperature, momentum)
-    facts = {"temperature": temperature, "momentum": momentum}
+    facts = {"temperature": temperature, "momentum": momentum, "view": repr(view)}
     return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys}, facts)
 
 

@@ -91,7 +91,7 @@ class Pretext:
         Of the matrices.
     others : dict of str to Module
         What else the method keeps.
-    facts : dict of str to number
+    facts : dict of str to number or str
         Settings that a resumed run must share.
     replayed : bool
         Whether ``compile=True`` records and replays its parts on a single GPU.

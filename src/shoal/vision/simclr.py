@@ -125,7 +125,7 @@ def simclr_pretext(
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
     step = _step(images, net, head, view, temperature)
-    facts = {"temperature": temperature}
+    facts = {"temperature": temperature, "view": repr(view)}
     return Pretext(
         "SimCLR", images, step, net, head, 0.4, 1e-4, facts=facts, replayed=True
     )

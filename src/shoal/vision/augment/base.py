@@ -29,6 +29,11 @@ class Augmentation:
         """A random view of every image."""
         return self.apply(x, self.draw(len(x), x.device, generator))
 
+    def __repr__(self) -> str:
+        """Class and settings; the same text in every process, for checkpoints."""
+        settings = ", ".join(f"{k}={_tell(v)}" for k, v in vars(self).items())
+        return f"{type(self).__name__}({settings})"
+
 
 class Identity(Augmentation):
     """The image itself."""
@@ -42,6 +47,9 @@ class _Composed(Augmentation):
     def __init__(self, parts: Sequence[Augmentation]) -> None:
         self.parts = tuple(parts)
         self.n_draws = sum(part.n_draws for part in self.parts)
+
+    def __repr__(self) -> str:
+        return f"compose({', '.join(map(repr, self.parts))})"
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         start = 0
@@ -59,3 +67,11 @@ def compose(*parts: Augmentation) -> Augmentation:
 def per_image(values: Tensor) -> Tensor:
     """(n,) as (n, 1, 1, 1)."""
     return values[:, None, None, None]
+
+
+def _tell(value: object) -> str:
+    """A setting as text: of objects that show an address, only the class."""
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_tell, value))})"
+    plain = isinstance(value, int | float | str | None | Augmentation)
+    return repr(value) if plain else f"<{type(value).__name__}>"
