@@ -23,7 +23,7 @@ def requested_seeds() -> list[int]:
         return [int(seed) for seed in value.split(",")]
     except ValueError:
         raise pytest.UsageError(
-            f"SHOAL_TEST_SEED must be 'all' or integers such as 3,5,8; got {value!r}"
+            f"SHOAL_TEST_SEED must be 'all' or integers such as 3,5,8, got {value!r}"
         ) from None
 
 

@@ -329,7 +329,7 @@ def test_true_posteriors_are_calibrated_and_sharpened_ones_are_not(seed):
     ("proba", "options", "message"),
     [
         ([[0.5, 0.5]], {"kind": "all"}, "kind must be 'top' or 'classwise', got 'all'"),
-        ([[0.5, 0.5]], {"n_bins": 0}, "n_bins must be a whole number from 1; got 0"),
+        ([[0.5, 0.5]], {"n_bins": 0}, "n_bins must be a whole number from 1, got 0"),
         ([[0.5, 0.5]], {"n_bins": 2.5}, "n_bins must be a whole number"),
         ([[0.5, 0.6]], {}, "rows of proba must sum to 1"),
         ([[0.5, 0.5]] * 2, {}, "labels has 1 rows, proba has 2"),

@@ -226,8 +226,8 @@ def test_discriminators_that_cannot_serve(discriminator, message):
         (GivenClusters(DOMAINS[1:]), "has 119 clusters for 120 rows of X"),
         (np.c_[DOMAINS, DOMAINS], "clusters must be one-dimensional"),
         ("spectral", "discretizer must be 'kmeans', None, a number"),
-        (KMeansDiscretizer, "an object, a function or the cluster of each row; got <c"),
-        (object(), "an object, a function or the cluster of each row; got <object"),
+        (KMeansDiscretizer, "an object, a function or the cluster of each row, got <c"),
+        (object(), "an object, a function or the cluster of each row, got <object"),
     ],
     ids=range(13),
 )
@@ -241,7 +241,7 @@ def test_discretizers_that_cannot_serve(discretizer, message):
 @pytest.mark.parametrize("value", ["magic", 3, ["em"], Adjuster], ids=str)
 @pytest.mark.parametrize("name", ["factorizer", "adjuster"])
 def test_stages_that_are_none(name, value):
-    message = f"{name} must be .* or an object; got {re.escape(repr(value))}"
+    message = f"{name} must be .* or an object, got {re.escape(repr(value))}"
     with pytest.raises(ValueError, match=message):
         DDFA(2, **{name: value}).fit(X, DOMAINS)
 

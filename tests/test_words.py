@@ -130,7 +130,7 @@ def test_representations_in_front_of_k_means():
     assert first_step(given) is not given
     assert first_step(given).n_components == 3
     assert isinstance(first_step(PCA(1)), PCA)
-    with pytest.raises(ValueError, match="one of .*'ica'.* or a transformer; got 'tsn"):
+    with pytest.raises(ValueError, match="one of .*'ica'.* or a transformer, got 'tsn"):
         first_step("tsne")
 
 

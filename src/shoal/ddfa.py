@@ -337,7 +337,7 @@ class DDFA(LatentShiftEstimator):
             fits = hasattr(value, "fit") and not isinstance(value, type)
             if not fits and value not in names:
                 listed = ", ".join(map(repr, names))
-                raise ValueError(f"{name} must be {listed} or an object; got {value!r}")
+                raise ValueError(f"{name} must be {listed} or an object, got {value!r}")
         if self.n_classes is not None:
             check_n_classes(
                 self.n_classes,

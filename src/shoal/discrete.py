@@ -417,7 +417,7 @@ class DiscreteMixture(LatentShiftEstimator):
         ):
             raise ValueError(
                 "n_words must be None or a whole number, and not below n_classes="
-                f"{n_classes}; got {n_words!r}"
+                f"{n_classes}, got {n_words!r}"
             )
 
     def __sklearn_tags__(self) -> Any:

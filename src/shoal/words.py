@@ -101,7 +101,7 @@ def words_by_clustering(
     step = "identity" if representation is None else representation
     if isinstance(step, str) and step not in named:
         raise ValueError(
-            f"representation must be None, one of {list(named)} or a transformer; got "
+            f"representation must be None, one of {list(named)} or a transformer, got "
             f"{step!r}"
         )
     return make_pipeline(

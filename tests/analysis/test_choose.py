@@ -349,8 +349,8 @@ def test_solution_with_one_class_more_helps_the_next(seed):
         ({"n_classes": [1, 2]}, "n_classes must be whole numbers from 2, got 1"),
         ({"n_classes": [2.5]}, "n_classes must be whole numbers from 2, got 2.5"),
         ({"n_classes": []}, "n_classes must be whole numbers from 2, got none"),
-        ({"n_folds": 1}, "n_folds must be a whole number from 2; got 1"),
-        ({"n_resamples": -1}, "n_resamples must be a whole number from 0; got -1"),
+        ({"n_folds": 1}, "n_folds must be a whole number from 2, got 1"),
+        ({"n_resamples": -1}, "n_resamples must be a whole number from 0, got -1"),
     ],
 )
 def test_bad_arguments(arguments, message):

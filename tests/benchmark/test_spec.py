@@ -102,8 +102,8 @@ def test_a_spec_cannot_change_and_reads_well():
     ("change", "error", "message"),
     [
         ({"n_domains": 0}, ValueError, "n_domains must be a whole number from 1"),
-        ({"wave": 1.0}, ValueError, "wave must be a whole number from 0; got 1.0"),
-        ({"n_rows": 0}, ValueError, "n_rows must be a whole number from 1; got 0"),
+        ({"wave": 1.0}, ValueError, "wave must be a whole number from 0, got 1.0"),
+        ({"n_rows": 0}, ValueError, "n_rows must be a whole number from 1, got 0"),
         ({"alpha": 0}, ValueError, "alpha must be a number above 0, got 0"),
         ({"alpha": float("nan")}, ValueError, "alpha must be a number above 0"),
         ({"settings": {"m": [1]}}, TypeError, r"settings\['m'\] must be .* got list"),

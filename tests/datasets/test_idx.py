@@ -135,7 +135,7 @@ class TestLoaders:
         assert_array_equal(train.X.reshape(-1, *train.image_shape), images)
 
     def test_unknown_split(self, tmp_path: Path, load: Loader) -> None:
-        with pytest.raises(ValueError, match="'train', 'test' or 'all'; got 'valid'"):
+        with pytest.raises(ValueError, match="'train', 'test' or 'all', got 'valid'"):
             load(tmp_path, "valid")
 
     def test_one_file_absent_is_named(self, tmp_path: Path, load: Loader) -> None:

@@ -321,7 +321,7 @@ def test_a_cluster_of_somebody_else_is_left_alone(cluster):
     [
         ({"where": "dask"}, r"where must be one of \['here', 'processes', 'ray'"),
         ({"address": "auto"}, "address='auto' needs where='ray', got where='here'"),
-        ({"workers": 0}, "workers must be a whole number from 1; got 0"),
+        ({"workers": 0}, "workers must be a whole number from 1, got 0"),
         ({"gpu_share": 2}, "gpu_share must be above 0 and at most 1, got 2"),
     ],
 )

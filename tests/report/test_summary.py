@@ -217,7 +217,7 @@ def test_frame_and_ids_are_what_people_see(penguins):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "tables"}, "kind must be one of table, counts, .*; got 'tables'"),
+        ({"kind": "tables"}, "kind must be one of table, counts, .*, got 'tables'"),
         ({"feature_names": ["a"]}, "feature_names has 1 entries, X has 4 columns"),
         ({"ids": [1, 2]}, "ids has 2 rows, X has 342"),
         ({"frame": pd.DataFrame({"a": [1]})}, "frame has 1 rows, X has 342"),

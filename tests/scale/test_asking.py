@@ -68,9 +68,9 @@ def test_a_step_towards_the_best_mix_raises_the_likelihood():
 @pytest.mark.parametrize(
     ("ask", "options", "said"),
     [
-        (scale.adapt, {"sample": 0}, "sample must be a whole number from 2; got 0"),
-        (scale.adapt, {"passes": 0}, "passes must be a whole number from 1; got 0"),
-        (scale.adapt, {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
+        (scale.adapt, {"sample": 0}, "sample must be a whole number from 2, got 0"),
+        (scale.adapt, {"passes": 0}, "passes must be a whole number from 1, got 0"),
+        (scale.adapt, {"level": 1.5}, "level must lie between 0 and 1, got 1.5"),
         (scale.diagnose, {"sample": 0}, "sample must be a whole number from 2"),
         (scale.diagnose, {"n_permutations": 1}, "n_permutations must be a whole"),
     ],

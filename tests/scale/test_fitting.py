@@ -229,9 +229,9 @@ def test_a_lean_copy_says_the_same(world, estimator):
     [
         ({"engine": "dask"}, ValueError, "engine must be one of 'local', 'ray'"),
         ({"address": "auto"}, ValueError, "address='auto' needs engine='ray'"),
-        ({"workers": 0}, ValueError, "workers must be a whole number from 1; got 0"),
-        ({"sample": 1}, ValueError, "sample must be a whole number from 2; got 1"),
-        ({"passes": -1}, ValueError, "passes must be a whole number from 0; got -1"),
+        ({"workers": 0}, ValueError, "workers must be a whole number from 1, got 0"),
+        ({"sample": 1}, ValueError, "sample must be a whole number from 2, got 1"),
+        ({"passes": -1}, ValueError, "passes must be a whole number from 0, got -1"),
         ({"part_rows": 0}, ValueError, "part_rows must be a whole number from 1"),
     ],
     ids=["engine", "address", "workers", "sample", "passes", "part_rows"],

@@ -262,7 +262,7 @@ def test_first_largest_is_argmax(n_rows, seed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1; got 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number from 1, got 0"),
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"max_iter": -1}, "max_iter must be a whole number from 1"),
@@ -455,7 +455,7 @@ def test_no_mass_is_an_error_with_advice(seed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be a share, 0 < epsilon <= 1; got 0"),
+        ({"epsilon": 0}, "epsilon must be a share, 0 < epsilon <= 1, got 0"),
         ({"epsilon": 1.5}, "epsilon must be a share"),
         ({"epsilon": np.nan}, "epsilon must be a share"),
         ({"tol": -1}, "tol must be finite and not negative, got -1"),

@@ -389,7 +389,7 @@ TABLE = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"method": "nmf", "n_init": 0}, "n_init must be a whole number from 1"),
         ({"max_iter": 0}, "max_iter must be a whole number from 1"),
-        ({"method": "volume", "outside": 1}, r"outside must be in \[0, 1\); got 1"),
+        ({"method": "volume", "outside": 1}, r"outside must be in \[0, 1\), got 1"),
     ],
 )
 def test_bad_input_is_named(change, message):

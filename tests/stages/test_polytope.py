@@ -257,12 +257,12 @@ def test_more_corners_than_directions_go_on_by_distance():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_classes": 1}, "n_classes must be a whole number from 2; got 1"),
-        ({"n_classes": 2.5}, "n_classes must be a whole number from 2; got 2.5"),
+        ({"n_classes": 1}, "n_classes must be a whole number from 2, got 1"),
+        ({"n_classes": 2.5}, "n_classes must be a whole number from 2, got 2.5"),
         ({"n_classes": 5}, "n_classes=5 corners do not fit in 4 domains"),
         ({"n_classes": 4}, "has 3 rows, a simplex with n_classes=4"),
-        ({"outside": 1.0}, r"outside must be in \[0, 1\); got 1.0"),
-        ({"outside": -0.1}, r"outside must be in \[0, 1\); got -0.1"),
+        ({"outside": 1.0}, r"outside must be in \[0, 1\), got 1.0"),
+        ({"outside": -0.1}, r"outside must be in \[0, 1\), got -0.1"),
         ({"sample_weight": [1, 2]}, r"one entry per row \(3\)"),
         ({"sample_weight": [1, -2, 1]}, "finite and not negative"),
         ({"domain_given_x": np.ones((3, 4))}, "must sum to 1"),

@@ -54,7 +54,7 @@ def test_domain_weight_by_name_and_by_mapping():
     [
         (
             "even",
-            "must be 'equal', 'size' or a mapping of domain to weight; got 'even'",
+            "must be 'equal', 'size' or a mapping of domain to weight, got 'even'",
         ),
         (np.ones(3), "must be 'equal', 'size' or a mapping"),
         (None, "must be 'equal', 'size' or a mapping"),
@@ -114,6 +114,6 @@ def test_counts_from_the_least_on_pass():
 
 @pytest.mark.parametrize("value", [2, -1, 3.0, np.float64(4), "3", None, True])
 def test_other_counts_are_named_with_what_was_given(value):
-    message = f"^n_folds must be a whole number from 3; got {re.escape(repr(value))}$"
+    message = f"^n_folds must be a whole number from 3, got {re.escape(repr(value))}$"
     with pytest.raises(ValueError, match=message):
         validation.check_whole(3, n_starts=5, n_folds=value)

@@ -55,7 +55,7 @@ def test_images_that_stay_on_the_host_give_the_same_batches(images, tmp_path):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (np.zeros((2, 4, 4, 3)), TypeError, "must be uint8, 0 to 255; got float64"),
+        (np.zeros((2, 4, 4, 3)), TypeError, "must be uint8, 0 to 255, got float64"),
         (np.zeros((4, 4), np.uint8), ValueError, r"got \(4, 4\)"),
         (np.zeros((2, 4, 4, 4), np.uint8), ValueError, r"got \(2, 4, 4, 4\)"),
         (np.zeros((0, 4, 4, 3), np.uint8), ValueError, r"got \(0, 4, 4, 3\)"),

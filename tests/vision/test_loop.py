@@ -277,5 +277,5 @@ def test_out_of_memory_suggests_a_batch_size():
 @pytest.mark.parametrize("name", ["batch_size", "epochs", "n_rows"])
 def test_sizes_are_checked(name):
     step, optimizer, modules = regression(nn.Linear(3, 2))
-    with pytest.raises(ValueError, match="must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
         fit_plainly(step, modules, optimizer, **{name: 0})

@@ -443,7 +443,7 @@ def test_flattened_rows_must_be_whole_images(tiny_net, images):
     model = mixture(tiny_net, image_shape=(6, 6, 3))
     with pytest.raises(ValueError, match="107 columns.* needs 108"):
         model.fit(flat[:, 1:], images.domains)
-    with pytest.raises(ValueError, match="0 to 255, all finite; got -1"):
+    with pytest.raises(ValueError, match="0 to 255, all finite, got -1"):
         model.fit(np.where(flat == flat.max(), -1, flat), images.domains)
     with pytest.raises(ValueError, match="all finite"):
         model.fit(np.where(flat == flat.max(), np.nan, flat), images.domains)

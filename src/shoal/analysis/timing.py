@@ -25,7 +25,7 @@ class Order:
     ) -> None:
         if time_limit is not None and not time_limit > 0:
             raise ValueError(
-                f"time_limit must be seconds above 0 or None; got {time_limit!r}"
+                f"time_limit must be seconds above 0 or None, got {time_limit!r}"
             )
         self._now = now
         self._end = None if time_limit is None else now() + time_limit

@@ -200,7 +200,7 @@ def _check_splits(
     if unknown or "train" not in splits:
         raise ValueError(
             "splits must map 'train' and, if wanted, 'valid' and 'test' to row "
-            f"positions; got {list(splits)}"
+            f"positions, got {list(splits)}"
         )
     parts = {
         name: np.asarray(splits[name])

@@ -101,7 +101,7 @@ def parse_range(text: str | None) -> range | None:
     if not (low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high)):
         raise CommandError(
             "E113",
-            f'k must be a whole number from 2, or a range such as 2:8; got "{text}"',
+            f'k must be a whole number from 2, or a range such as 2:8, got "{text}"',
             "write --k 2:8",
         )
     return range(int(low), int(high) + 1)

@@ -94,7 +94,7 @@ class LatentShiftProblem:
         n_domains = len(self.prevalence)
         if codes.dtype.kind not in "iu" or codes.shape not in ((), (n_samples,)):
             raise ValueError(
-                f"domains must be one code or {n_samples}, one per row of X; got shape "
+                f"domains must be one code or {n_samples}, one per row of X, got shape "
                 f"{codes.shape} of {codes.dtype}"
             )
         if codes.size and not 0 <= codes.min() <= codes.max() < n_domains:

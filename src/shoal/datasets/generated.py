@@ -282,7 +282,7 @@ def _check_options(options: dict[str, Any]) -> None:
         if options["rank"] > largest:
             raise ValueError(
                 f"rank must be at most {largest}, the smaller of n_classes and "
-                f"n_domains; got {options['rank']}"
+                f"n_domains, got {options['rank']}"
             )
     if family != "anchored":
         return
@@ -290,7 +290,7 @@ def _check_options(options: dict[str, Any]) -> None:
     if options["separation"] > 1:
         raise ValueError(
             "separation is the probability of anchor words when kind='anchored', at "
-            f"most 1; got {options['separation']!r}"
+            f"most 1, got {options['separation']!r}"
         )
     if options.get("drift") or options.get("leakage"):
         raise ValueError("drift and leakage need clouds; kind='anchored' has words")
@@ -361,7 +361,7 @@ def _check_sizes(domain_sizes: Any, n_domains: int) -> Array:
     ):
         raise ValueError(
             f"domain_sizes must be {n_domains} positive numbers, one per domain, or "
-            f"'geometric'; got {domain_sizes!r}"
+            f"'geometric', got {domain_sizes!r}"
         )
     return np.asarray(sizes / sizes.sum())
 

@@ -175,9 +175,9 @@ def _load_images(
 ) -> Bunch:
     """Images and labels of the asked split, rows flattened."""
     if split not in (*PREFIX, "all"):
-        raise ValueError(f"split must be 'train', 'test' or 'all'; got {split!r}")
+        raise ValueError(f"split must be 'train', 'test' or 'all', got {split!r}")
     if path is not None and not Path(path).is_dir():
-        raise ValueError(f"path must be the folder of the IDX files; got {path!r}")
+        raise ValueError(f"path must be the folder of the IDX files, got {path!r}")
     splits = tuple(PREFIX) if split == "all" else (split,)
 
     def find(part: str, kind: str) -> Path:

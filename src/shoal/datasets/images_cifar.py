@@ -161,7 +161,7 @@ def _load(
     download: bool,
 ) -> Bunch:
     if split not in ("train", "test", "all"):
-        raise ValueError(f"split must be 'train', 'test' or 'all'; got {split!r}")
+        raise ValueError(f"split must be 'train', 'test' or 'all', got {split!r}")
     n_label_bytes = 1 if folder == "cifar-10-batches-bin" else 2
     names_file = "batches.meta.txt" if n_label_bytes == 1 else _names_file(column)
     splits = ("train", "test") if split == "all" else (split,)

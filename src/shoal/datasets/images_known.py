@@ -296,7 +296,7 @@ def _read_ids(class_ids: Sequence[str] | str | os.PathLike[str]) -> list[str]:
 
 def _check_split(split: str, known: Sequence[str]) -> None:
     if split not in known:
-        raise ValueError(f"split must be one of {', '.join(known)}; got {split!r}")
+        raise ValueError(f"split must be one of {', '.join(known)}, got {split!r}")
 
 
 def _folders(path: str | os.PathLike[str] | None, folder: str) -> list[Path]:

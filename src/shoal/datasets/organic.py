@@ -257,7 +257,7 @@ def _is_one_of(
     unknown = [label for label in wanted if label not in known]
     if isinstance(wanted, str) or unknown or len(wanted) == 0:
         raise ValueError(
-            f"{argument} must be a sequence of labels from {', '.join(known)}; got "
+            f"{argument} must be a sequence of labels from {', '.join(known)}, got "
             f"{wanted!r}"
         )
     return np.isin(values, list(wanted))

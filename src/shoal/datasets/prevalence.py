@@ -117,7 +117,7 @@ def _check_draw(
         return np.inf
     if not max_condition >= 1:
         raise ValueError(
-            f"max_condition must be at least 1, or None for no limit; got "
+            f"max_condition must be at least 1, or None for no limit, got "
             f"{max_condition!r}"
         )
     if n_domains < n_classes:

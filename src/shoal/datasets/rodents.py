@@ -76,9 +76,9 @@ def load_portal_rodents(
         ``description``, ``licence``.
     """
     if domains not in DOMAINS:
-        raise ValueError(f"domains must be 'plot' or 'year'; got {domains!r}")
+        raise ValueError(f"domains must be 'plot' or 'year', got {domains!r}")
     if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
-        raise ValueError(f"max_rows must be a positive int or None; got {max_rows!r}")
+        raise ValueError(f"max_rows must be a positive int or None, got {max_rows!r}")
     found = find_file((FILE,), path, what="load_portal_rodents", how=HOW)
     table = read_table(found, ("species", "plot", "yr", "hfl", "wgt"))
     foot, weight = to_numbers(table["hfl"]), to_numbers(table["wgt"])
@@ -112,7 +112,7 @@ def _is_species(codes: Array, species: Sequence[str]) -> Array:
     unknown = [code for code in species if code not in codes]
     if unknown or len(species) == 0:
         raise ValueError(
-            "species must hold codes of the table such as 'DM'; got "
+            "species must hold codes of the table such as 'DM', got "
             f"{unknown or species}"
         )
     return np.isin(codes, list(species))

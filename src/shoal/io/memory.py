@@ -50,7 +50,7 @@ def to_frame(data: Any) -> pd.DataFrame:
     else:
         raise TypeError(
             "data must be a path, a list of paths, '-', an array, or a pandas, polars "
-            f"or pyarrow table; got {type(data).__name__}"
+            f"or pyarrow table, got {type(data).__name__}"
         )
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     repeated = frame.columns[frame.columns.duplicated()].tolist()

@@ -68,7 +68,7 @@ def dump_model(estimator: Any, writer: Writer) -> dict[str, Any]:
     name = type(estimator).__name__
     if name not in MODELS:
         raise TypeError(
-            f"estimator must be one of {', '.join(MODELS)}; got {name} (a Pipeline or "
+            f"estimator must be one of {', '.join(MODELS)}, got {name} (a Pipeline or "
             "search: save the model inside it)"
         )
     return {"class": name, **_functions(name)[0](estimator, writer)}

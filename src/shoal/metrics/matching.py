@@ -88,7 +88,7 @@ def as_mapping(matching: Any) -> Mapping[Any, Any]:
         return matching
     if np.ndim(matching) != 1:
         raise TypeError(
-            "matching must map classes to labels, as match_classes does; got "
+            "matching must map classes to labels, as match_classes does, got "
             f"{matching!r}"
         )
     return dict(enumerate(np.asarray(matching).tolist()))

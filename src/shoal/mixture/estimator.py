@@ -383,7 +383,7 @@ default="auto"
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def _amount(name: str, value: Any) -> float | None:
@@ -391,12 +391,12 @@ def _amount(name: str, value: Any) -> float | None:
     if isinstance(value, str) and value == "auto":
         return None
     if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be 'auto' or a number from 0; got {value!r}")
+        raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
     return float(value)
 
 
 def _fixed_amount(name: str, value: Any) -> float:
     amount = None if isinstance(value, str) else _amount(name, value)
     if amount is None:
-        raise ValueError(f"{name} must be a number from 0; got {value!r}")
+        raise ValueError(f"{name} must be a number from 0, got {value!r}")
     return amount

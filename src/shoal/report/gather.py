@@ -117,7 +117,7 @@ def gather(
     """Check everything that came from outside, and predict every row once."""
     check_is_fitted(model)
     if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     names = _feature_names(model, X, feature_names)
     rows = model._check_rows(X)
     codes = _codes(model, rows, domains)

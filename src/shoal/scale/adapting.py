@@ -71,7 +71,7 @@ def adapt(
     check_whole(2, sample=sample)
     check_whole(1, passes=passes)
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; got {level!r}")
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if counts_words(model):
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
     where = engine, address, workers, checkpoint, progress, part_rows

@@ -181,7 +181,7 @@ def check_settings(estimator: Any, sample: Any, passes: Any) -> None:
     """Refuse what makes no sense before any file is read."""
     if not isinstance(estimator, (DDFA, DomainMixture)):
         raise TypeError(
-            "estimator must be a DomainMixture or a DDFA for data read in parts; got "
+            "estimator must be a DomainMixture or a DDFA for data read in parts, got "
             f"{type(estimator).__name__}"
         )
     check_whole(2, sample=sample)

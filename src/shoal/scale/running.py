@@ -224,9 +224,9 @@ def check_engine(engine: str, address: str | None, workers: int | None) -> None:
     """Refuse what makes no sense before any file is read."""
     if engine not in ENGINES:
         listed = ", ".join(map(repr, ENGINES))
-        raise ValueError(f"engine must be one of {listed}; got {engine!r}")
+        raise ValueError(f"engine must be one of {listed}, got {engine!r}")
     if address is not None and engine != "ray":
-        raise ValueError(f"address={address!r} needs engine='ray'; got {engine!r}")
+        raise ValueError(f"address={address!r} needs engine='ray', got {engine!r}")
     if workers is not None:
         check_whole(1, workers=workers)
 

@@ -126,7 +126,7 @@ def _flatten(values: Any, name: str) -> Array:
         return np.asarray(column_or_1d(values, warn=True))
     except ValueError as error:
         raise ValueError(
-            f"{name} must be one-dimensional, y should be a 1d array; got "
+            f"{name} must be one-dimensional, y should be a 1d array, got "
             f"{len(values)} rows with several columns"
         ) from error
 

@@ -27,7 +27,7 @@ def check_n_classes(
     """Check a given number of classes against the number of domains (A.1)."""
     if not is_whole(n_classes) or n_classes < 2:
         raise ValueError(
-            f"n_classes must be a whole number from 2, or None to choose it; got "
+            f"n_classes must be a whole number from 2, or None to choose it, got "
             f"{n_classes!r}"
         )
     if n_classes > n_domains:
@@ -49,7 +49,7 @@ def check_whole(least: int, **given: Any) -> None:
     for name, value in given.items():
         if not is_whole(value) or value < least:
             raise ValueError(
-                f"{name} must be a whole number from {least}; got {value!r}"
+                f"{name} must be a whole number from {least}, got {value!r}"
             )
 
 
@@ -74,7 +74,7 @@ def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Arra
         weight = np.asarray(mass, dtype=float)
     else:
         raise ValueError(
-            "domain_weight must be 'equal', 'size' or a mapping of domain to weight; "
+            "domain_weight must be 'equal', 'size' or a mapping of domain to weight, "
             f"got {domain_weight!r}"
         )
     return np.asarray(weight / weight.sum())

@@ -52,12 +52,12 @@ def check_images(images: Any) -> Array:
         images = images.cpu().numpy()
     images = images if isinstance(images, np.ndarray) else np.asarray(images)
     if images.dtype != np.uint8:
-        raise TypeError(f"images must be uint8, 0 to 255; got {images.dtype}")
+        raise TypeError(f"images must be uint8, 0 to 255, got {images.dtype}")
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape:
         raise ValueError(
-            "images must have shape (n, height, width, 3), or no last axis for grey; "
+            "images must have shape (n, height, width, 3), or no last axis for grey, "
             f"got {images.shape}"
         )
     if images.shape[3] == 1:

@@ -307,7 +307,7 @@ class ImageDiscriminator(DomainClassifier):
         if self.view == "none":
             return Identity()
         raise ValueError(
-            f"view must be an Augmentation or one of {', '.join(VIEWS)}; got "
+            f"view must be an Augmentation or one of {', '.join(VIEWS)}, got "
             f"{self.view!r}"
         )
 

@@ -125,7 +125,7 @@ def embed_folder(
         ``skipped``.
     """
     if out is not None and Path(out).suffix != ".npz":
-        raise ValueError(f"out must end in .npz; got {os.fspath(out)!r}")
+        raise ValueError(f"out must end in .npz, got {os.fspath(out)!r}")
     net = load_backbone(weights, depth=depth, stem=stem)
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
     bunch = encode_files(

@@ -113,16 +113,16 @@ class FineTuning:
     def __post_init__(self) -> None:
         if self.batch_norm not in ("frozen", "train"):
             raise ValueError(
-                f"batch_norm must be 'frozen' or 'train'; got {self.batch_norm!r}"
+                f"batch_norm must be 'frozen' or 'train', got {self.batch_norm!r}"
             )
         for name, known in (("view", VIEWS), ("second_view", SECOND_VIEWS)):
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(
-                    f"{name} must be one of {', '.join(known)}; got {value!r}"
+                    f"{name} must be one of {', '.join(known)}, got {value!r}"
                 )
         if not 0 <= self.average < 1:
-            raise ValueError(f"average must lie in [0, 1); got {self.average!r}")
+            raise ValueError(f"average must lie in [0, 1), got {self.average!r}")
 
 
 def as_settings(given: Any) -> list[FineTuning]:
@@ -132,7 +132,7 @@ def as_settings(given: Any) -> list[FineTuning]:
     listed = [given] if isinstance(given, FineTuning) else list(given)
     if not all(isinstance(one, FineTuning) for one in listed):
         raise TypeError(
-            "fine_tuning must be a FineTuning, a sequence of them or None; got "
+            "fine_tuning must be a FineTuning, a sequence of them or None, got "
             f"{given!r}"
         )
     return listed

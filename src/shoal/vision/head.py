@@ -42,7 +42,7 @@ def as_linear(mixture: DomainMixture, weights: Array, projection: Any) -> Linear
     scaling, varying = mixture.features_, mixture.varying_
     if scaling.expansion != "linear":
         raise ValueError(
-            "only a linear mixture can become a layer; got expansion="
+            "only a linear mixture can become a layer, got expansion="
             f"{scaling.expansion!r}: pass DomainMixture(expansion='linear') or "
             "fine_tuning=None"
         )

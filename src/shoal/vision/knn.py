@@ -57,7 +57,7 @@ def nearest(
     asked = base if queries is None else _unit_rows(queries, place)
     available = len(base) - (queries is None)
     if not 1 <= k <= available:
-        raise ValueError(f"k must lie in 1..{available}, the rows to search; got {k}")
+        raise ValueError(f"k must lie in 1..{available}, the rows to search, got {k}")
     cosines, indices = [], []
     for rows in torch.arange(len(asked), device=place).split(batch_size):
         cosine = asked[rows] @ base.T
@@ -135,5 +135,5 @@ def knn_monitor(
 def _unit_rows(features: ArrayLike, device: torch.device) -> Tensor:
     rows = torch.as_tensor(np.asarray(features, dtype=np.float32), device=device)
     if rows.ndim != 2:
-        raise ValueError(f"features must have two axes; got shape {tuple(rows.shape)}")
+        raise ValueError(f"features must have two axes, got shape {tuple(rows.shape)}")
     return functional.normalize(rows)

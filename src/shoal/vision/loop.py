@@ -175,7 +175,7 @@ class _Plan:
         for name in ("n_rows", "batch_size", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(
-                    f"{name} must be at least 1; got {getattr(self, name)}"
+                    f"{name} must be at least 1, got {getattr(self, name)}"
                 )
         if self.batch_size % n_processes:
             raise ValueError(

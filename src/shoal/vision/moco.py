@@ -157,7 +157,7 @@ def moco_pretext(
 ) -> Pretext:
     """The task that :func:`moco` trains, for those who drive it themselves."""
     if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must lie in [0, 1); got {momentum}")
+        raise ValueError(f"momentum must lie in [0, 1), got {momentum}")
     place = pick_device(device)
     if not isinstance(images, ImageSet):
         images = ImageSet(images, place)

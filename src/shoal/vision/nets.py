@@ -197,11 +197,11 @@ def resnet(
     torch.Size([2, 512])
     """
     if depth not in STAGE_BLOCKS:
-        raise ValueError(f"depth must be one of {[*STAGE_BLOCKS]}; got {depth!r}")
+        raise ValueError(f"depth must be one of {[*STAGE_BLOCKS]}, got {depth!r}")
     if stem not in STEMS:
-        raise ValueError(f"stem must be 'cifar' or 'imagenet'; got {stem!r}")
+        raise ValueError(f"stem must be 'cifar' or 'imagenet', got {stem!r}")
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must lie in [0, 1); got {dropout!r}")
+        raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
     return ResNet(depth, stem, n_outputs, dropout)
 
 

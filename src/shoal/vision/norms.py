@@ -121,7 +121,7 @@ def settle_norms(net: nn.Module, batches: Iterable[Tensor]) -> None:
             net(batch)
             n_batches += 1
         if not n_batches:
-            raise ValueError("batches must hold at least one batch; got none")
+            raise ValueError("batches must hold at least one batch, got none")
     except BaseException:
         for norm, buffers in zip(norms, before, strict=True):
             norm.load_state_dict(buffers, strict=False)

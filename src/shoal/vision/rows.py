@@ -58,7 +58,7 @@ def _as_bytes(rows: Array) -> Array:
     values = rows.astype(float)
     if not (np.isfinite(values).all() and 0 <= values.min() <= values.max() <= 255):
         raise ValueError(
-            "X must hold pixels from 0 to 255, all finite; got "
+            "X must hold pixels from 0 to 255, all finite, got "
             f"{np.min(values):g} to {np.max(values):g}"
         )
     return np.rint(values).astype(np.uint8)
@@ -109,5 +109,5 @@ def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> Bac
         return load_backbone(backbone, depth=depth, stem=stem)
     raise TypeError(
         "backbone must be a path to weights, or a network with features(x) and "
-        f"n_features, such as shoal.vision.nets.resnet(18); got {backbone!r}"
+        f"n_features, such as shoal.vision.nets.resnet(18), got {backbone!r}"
     )

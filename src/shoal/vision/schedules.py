@@ -25,7 +25,7 @@ def cosine(epochs: float, *, warmup: float = 0.0, floor: float = 0.0) -> Schedul
     [1.0, 0.5, 0.0]
     """
     if not 0 <= warmup < epochs:
-        raise ValueError(f"warmup must lie in [0, epochs={epochs}); got {warmup}")
+        raise ValueError(f"warmup must lie in [0, epochs={epochs}), got {warmup}")
 
     def factor(epoch: float) -> float:
         if epoch < warmup:
@@ -43,5 +43,5 @@ def exponential(gamma: float) -> Schedule:
     0.25
     """
     if not 0 < gamma <= 1:
-        raise ValueError(f"gamma must lie in (0, 1]; got {gamma}")
+        raise ValueError(f"gamma must lie in (0, 1], got {gamma}")
     return lambda epoch: gamma ** int(epoch)

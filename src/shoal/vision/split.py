@@ -85,7 +85,7 @@ def hold_out(
     A domain of one row keeps it in the first part.
     """
     if not 0 < share < 1:
-        raise ValueError(f"valid_share must lie between 0 and 1; got {share!r}")
+        raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
     held = np.zeros(len(codes), dtype=bool)
     for code in range(int(codes.max()) + 1):
         rows = rng.permutation(np.flatnonzero(codes == code))

@@ -68,7 +68,7 @@ def check_discretizer(
 def _wrong_kind(discretizer: Any) -> str:
     return (
         "discretizer must be 'kmeans', None, a number of clusters, an object, a "
-        f"function or the cluster of each row; got {discretizer!r}"
+        f"function or the cluster of each row, got {discretizer!r}"
     )
 
 

@@ -90,7 +90,7 @@ def assign_to_masses(points: ArrayLike, locations: Array, tol: float = 1e-6) -> 
 
 def _check_masses(epsilon: Any, tol: Any) -> None:
     if not 0 < epsilon <= 1:
-        raise ValueError(f"epsilon must be a share, 0 < epsilon <= 1; got {epsilon!r}")
+        raise ValueError(f"epsilon must be a share, 0 < epsilon <= 1, got {epsilon!r}")
     if not 0 <= tol < np.inf:
         raise ValueError(f"tol must be finite and not negative, got {tol!r}")
 

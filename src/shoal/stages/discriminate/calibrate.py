@@ -103,7 +103,7 @@ def fit_calibration(
     """
     if method not in CALIBRATIONS:
         raise ValueError(
-            f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))} or None; "
+            f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))} or None, "
             f"got {method!r}"
         )
     logits = _log(domain_given_x)

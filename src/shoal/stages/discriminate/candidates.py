@@ -52,7 +52,7 @@ def check_classifier(estimator: Any) -> None:
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(
             "estimator must be 'auto', a short name, a scikit-learn classifier (an "
-            f"object, not its class) or a callable; got {estimator!r}"
+            f"object, not its class) or a callable, got {estimator!r}"
         )
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):

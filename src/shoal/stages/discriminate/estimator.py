@@ -189,13 +189,13 @@ class Discriminator(DomainClassifier):
         if self.calibration is not None and self.calibration not in CALIBRATIONS:
             raise ValueError(
                 "calibration must be None or one of "
-                f"{', '.join(map(repr, CALIBRATIONS))}; got {self.calibration!r}"
+                f"{', '.join(map(repr, CALIBRATIONS))}, got {self.calibration!r}"
             )
         if self.cross_fit is not None and not (
             is_whole(self.cross_fit) and self.cross_fit >= 0
         ):
             raise ValueError(
-                "cross_fit must be a number of folds, or None for in-sample; got "
+                "cross_fit must be a number of folds, or None for in-sample, got "
                 f"{self.cross_fit!r}"
             )
         if self.cross_fit is not None and self.cross_fit >= 2:

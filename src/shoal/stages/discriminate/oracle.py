@@ -62,7 +62,7 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):
         if fractions and 2 * len(classes) > len(codes):
             raise ValueError(
                 "Unknown label type: continuous. domains must name places, not "
-                f"measure them; got {len(classes)} different numbers in {len(codes)} "
+                f"measure them, got {len(classes)} different numbers in {len(codes)} "
                 "rows: pass strings or whole numbers"
             )
         self.classes_ = classes
@@ -123,7 +123,7 @@ class OracleDiscriminator(DomainClassifier):
         """
         if not callable(self.function):
             raise TypeError(
-                "function must be callable, X -> (n_samples, n_domains); got "
+                "function must be callable, X -> (n_samples, n_domains), got "
                 f"{self.function!r}"
             )
         domains = domains if domains is not None else y

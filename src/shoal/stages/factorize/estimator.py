@@ -214,7 +214,7 @@ def _check_weight(domain_weight: ArrayLike | None, n_domains: int) -> Array:
 
 def _find_solver(method: str, options: dict[str, Any]) -> Callable[..., Solution]:
     if method not in METHODS:
-        raise ValueError(f"method must be one of {list(METHODS)}; got {method!r}")
+        raise ValueError(f"method must be one of {list(METHODS)}, got {method!r}")
     parameters = inspect.signature(METHODS[method]).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for name in options:

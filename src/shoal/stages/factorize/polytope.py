@@ -316,7 +316,7 @@ def _check_request(points: Array, n_classes: int, outside: float) -> None:
 def check_outside(outside: float) -> None:
     """Refuse a share that is not one."""
     if not 0 <= outside < 1:
-        raise ValueError(f"outside must be in [0, 1); got {outside!r}")
+        raise ValueError(f"outside must be in [0, 1), got {outside!r}")
 
 
 def _share_of_points(sample_weight: ArrayLike | None, n_points: int) -> Array:

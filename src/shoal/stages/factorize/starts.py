@@ -25,7 +25,7 @@ STARTS: dict[str, Callable[..., Solution]] = {
 def check_effort(init: str, n_init: int, max_iter: int) -> None:
     """Refuse a start that does not exist, no start at all, and no iteration."""
     if init not in (*STARTS, "random"):
-        raise ValueError(f"init must be one of {[*STARTS, 'random']}; got {init!r}")
+        raise ValueError(f"init must be one of {[*STARTS, 'random']}, got {init!r}")
     check_whole(1, n_init=n_init, max_iter=max_iter)
 
 
