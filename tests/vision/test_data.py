@@ -55,10 +55,12 @@ def test_images_that_stay_on_the_host_give_the_same_batches(images, tmp_path):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (np.zeros((2, 4, 4, 3)), TypeError, "must be uint8, 0 to 255, got float64"),
+        (np.zeros((2, 4, 4, 3)), TypeError, "got float64; scale and round them"),
         (np.zeros((4, 4), np.uint8), ValueError, r"got \(4, 4\)"),
         (np.zeros((2, 4, 4, 4), np.uint8), ValueError, r"got \(2, 4, 4, 4\)"),
-        (np.zeros((0, 4, 4, 3), np.uint8), ValueError, r"got \(0, 4, 4, 3\)"),
+        (np.zeros((0, 4, 4, 3), np.uint8), ValueError, "must hold at least one image"),
+        ([], ValueError, r"must hold at least one image, got shape \(0,\)"),
+        (np.uint8(3), ValueError, r"got \(\)"),
         (
             [np.zeros((4, 4, 3), np.uint8), np.zeros((5, 4, 3), np.uint8)],
             ValueError,

@@ -11,7 +11,10 @@ torch = pytest.importorskip("torch")
 from numpy.testing import assert_allclose, assert_array_equal  # noqa: E402
 
 from shoal import DomainMixture  # noqa: E402
-from shoal.exceptions import DomainMissingError  # noqa: E402
+from shoal.exceptions import (  # noqa: E402
+    DomainMissingError,
+    IdentifiabilityWarning,
+)
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import class_posterior  # noqa: E402
 from shoal.testing import (  # noqa: E402
@@ -410,7 +413,8 @@ def test_number_of_classes_can_be_chosen(tiny_net, images):
 def test_one_image_in_a_domain(tiny_net, images):
     domains = images.domains.copy()
     domains[0] = 9
-    model = mixture(tiny_net).fit(images.X, domains)
+    with pytest.warns(IdentifiabilityWarning, match="domain 9 has one image"):
+        model = mixture(tiny_net).fit(images.X, domains)
     assert model.domains_.tolist() == [0, 1, 2, 3, 9]
     assert_allclose(model.prevalence_.sum(axis=1), 1)
 

@@ -190,3 +190,13 @@ def test_a_run_is_resumed_with_its_own_settings_only(method, tmp_path):
     for same in ({}, {"view": simclr_view(max(images.shape[1:3]))}):
         again = method(images, **settings, **same)
         assert again.history.records == begun.history.records
+
+
+@pytest.mark.parametrize("method", [simclr, moco])
+def test_one_image_has_nothing_to_be_told_from(method):
+    images = workers.make_images()
+    settings = {"net": workers.Tiny(), "epochs": 1, "device": "cpu", "progress": False}
+    with pytest.raises(ValueError, match="images must be at least 2 .*, got 1"):
+        method(images[:1], **settings)
+    with pytest.raises(ValueError, match="batch_size must be a whole number from 2"):
+        method(images, **settings, batch_size=1)

@@ -51,8 +51,15 @@ def check_images(images: Any) -> Array:
     if isinstance(images, Tensor):
         images = images.cpu().numpy()
     images = images if isinstance(images, np.ndarray) else np.asarray(images)
+    if images.ndim and len(images) == 0:
+        raise ValueError(
+            f"images must hold at least one image, got shape {images.shape}"
+        )
     if images.dtype != np.uint8:
-        raise TypeError(f"images must be uint8, 0 to 255, got {images.dtype}")
+        raise TypeError(
+            f"images must be uint8, 0 to 255, got {images.dtype}; scale and round "
+            "them, e.g. (255 * images).round().astype('uint8') for values from 0 to 1"
+        )
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape:

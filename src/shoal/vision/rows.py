@@ -1,11 +1,12 @@
 """Images as rows of an estimator: the one door through which they enter."""
 
+import warnings
 from typing import Any, cast
 
 import numpy as np
 from torch import nn
 
-from shoal.exceptions import DomainMissingError
+from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.validation import check_domains
 from shoal.vision.data import check_images
 from shoal.vision.nets import Backbone, load_backbone
@@ -94,6 +95,14 @@ def check_images_domains(
         )
     images = check_image_rows(estimator, X, reset=True)
     codes, names = check_domains(domains, n_samples=len(images))
+    counts = np.bincount(codes)
+    if counts.min() == 1:
+        warnings.warn(
+            f"domain {names[counts.argmin()]} has one image, which says next to "
+            "nothing of its mix; leave it out or add images",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )
     return images, codes, names
 
 

@@ -30,15 +30,19 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """All tensors of a weights file, by name, without running code from it."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no weights file at {path}")
+        raise FileNotFoundError(
+            f"no weights file at {path}; give the path of a .safetensors or .pt file, "
+            "such as shoal pretrain writes"
+        )
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        # torch's own words would go on to say how to run the file's code
         raise ValueError(
-            f"{path} is damaged or holds more than tensors: {reason}"
+            f"{path} is damaged or holds more than tensors, which is never run; save "
+            "the network's state_dict() alone, best as .safetensors"
         ) from error
     for key in ("state_dict", "model", "model_state_dict"):
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
