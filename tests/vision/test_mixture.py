@@ -434,7 +434,7 @@ def test_too_few_rows_to_hold_any_out_stay_frozen(tiny_net, images):
         (np.zeros((8, 3, 6, 6), np.uint8), ValueError, "height, width, 3"),
         (np.zeros((8, 108), np.uint8), ValueError, "image_shape"),
         (np.zeros((1, 6, 6, 3), np.uint8), ValueError, "1 image"),
-        (np.zeros((0, 6, 6, 3), np.uint8), ValueError, "got \\(0, 6, 6, 3\\)"),
+        (np.zeros((0, 6, 6, 3), np.uint8), ValueError, "got shape \\(0, 6, 6, 3\\)"),
     ],
 )  # fmt: skip
 def test_images_that_are_none_are_refused(tiny_net, X, kind, text):

@@ -11,11 +11,13 @@ import numpy as np
 
 from shoal.exceptions import InputError
 from shoal.io.extras import require
-from shoal.io.names import join
+from shoal.io.names import join, n_of
 from shoal.io.table import Message
 
 __all__ = [
     "ImageList",
+    "as_rgb",
+    "bad_images",
     "check_image",
     "holds_images",
     "inner_folders",
@@ -28,8 +30,13 @@ Array = np.ndarray[Any, Any]
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
 # More unreadable files than this share stop the reading.
 BAD_SHARE = 0.01
+WHITE_16 = 65535
 # Format and size alone name the domain of this share of images: they leak it.
 LEAK = 0.95
+
+
+class _UnknownRangeError(ValueError):
+    """Pixels of which nobody knows what is black and what is white."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +53,8 @@ class ImageList:
         Width and height in pixels.
     formats : list of str
     skipped : list of str
-        Files that are no images although they are called so.
+        Files that are no images although they are called so, or whose pixels are
+        floats.
     messages : list of Message
     """
 
@@ -118,7 +126,9 @@ def list_images(
         domains.append(domain_of(name))
         sizes.append(head[:2])
         formats.append(head[2])
-    messages = _judge_skipped(skipped, len(files), skip_bad)
+    messages = _judge_skipped(root, skipped, len(files), skip_bad)
+    if need_domains and domain_from is None:
+        messages += _empty_folders(root, domains)
     codes = np.array(domains, dtype=object)
     shapes = np.array(sizes, dtype=np.int64).reshape(-1, 2)
     messages += _format_leak(codes, shapes, formats)
@@ -130,13 +140,16 @@ def read_pixels(
 ) -> tuple[Array, Array]:
     """Pixels of images, cut to a square at their middle and resized.
 
+    Of 16 bits a pixel, the upper 8 are kept, rounded. Floats, and whole numbers outside
+    0 to 65535, cannot be read: their black and white are not known.
+
     Parameters
     ----------
     paths : sequence of paths
     size : int, default=32
         Width and height of the result.
     skip_bad : bool, default=False
-        Go on also when more than 1 % cannot be decoded.
+        Go on also when more than 1 % cannot be decoded, even when none can.
 
     Returns
     -------
@@ -151,19 +164,43 @@ def read_pixels(
     for index, path in enumerate(paths):
         try:
             with image_module.open(path) as image:
-                upright = ImageOps.exif_transpose(image).convert("RGB")
+                upright = as_rgb(ImageOps.exif_transpose(image))
                 pixels[index] = np.asarray(ImageOps.fit(upright, (size, size)))
         except _broken(image_module):
             readable[index] = False
-    skipped = [str(path) for path, ok in zip(paths, readable, strict=True) if not ok]
-    _judge_skipped(skipped, len(paths), skip_bad)
+    if not skip_bad:
+        bad = [str(path) for path, ok in zip(paths, readable, strict=True) if not ok]
+        _judge_skipped(Path(), bad, len(paths), skip_bad)
     return pixels[readable], readable
+
+
+def as_rgb(image: Any) -> Any:
+    """An opened image with 8 bits a colour; ValueError where its range is unknown."""
+    _check_mode(image)
+    if image.mode == "I" or image.mode.startswith("I;16"):  # pillow would cut at 255
+        image = _pillow().fromarray(_eight_bits(np.asarray(image), image.mode))
+    return image.convert("RGB")
+
+
+def bad_images(root: Path, names: Sequence[str], n_files: int) -> tuple[str, str]:
+    """What is wrong with files that could not be read, and how to put it right."""
+    text = f"{len(names):,} of {n_of(n_files, 'image')} cannot be read"
+    text += f" ({join(names, 3)})"
+    for name in names[:3]:
+        found = _unknown_range(root / name)
+        if found is not None:
+            return f"{text}; in {name}, {found}", "save them with 8 or 16 bits"
+    return text, "replace them"
 
 
 def check_image(path: Path) -> None:
     """Raise E128 for a file that is no image."""
     if _head(path) is None:
-        raise InputError("E128", f'"{path}" cannot be read as an image', "replace it")
+        found = _unknown_range(path)
+        why, hint = "", "replace it"
+        if found is not None:
+            why, hint = f"; {found}", "save it with 8 or 16 bits"
+        raise InputError("E128", f'"{path}" cannot be read as an image{why}', hint)
 
 
 def inner_folders(names: Sequence[str]) -> Array | None:
@@ -203,6 +240,15 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
 
         return by_pattern
     inside = [path for path in files if path.parent != root]
+    if files and not inside:
+        count = n_of(len(files), "image")
+        raise InputError(
+            "E127",
+            f'{count} {"lies" if len(files) == 1 else "lie"} directly in "{root}"; '
+            f"expected {root}/<domain>/*.jpg",
+            "move them into one folder per domain, or --domain-from REGEX if the "
+            "domain is in the file name",
+        )
     if not inside:
         raise InputError(
             "E127",
@@ -220,13 +266,45 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
 
 
 def _head(path: Path) -> tuple[int, int, str] | None:
-    """Width, height and format from the head of a file; None if it is no image."""
+    """Width, height and format from the head of a file; None if it cannot be read."""
     image_module = _pillow()
     try:
         with image_module.open(path) as image:
+            _check_mode(image)
             return image.width, image.height, str(image.format)
     except _broken(image_module):
         return None
+
+
+def _check_mode(image: Any) -> None:
+    if image.mode == "F":
+        raise _UnknownRangeError(
+            "pixels must be whole numbers of 8 or 16 bits, got floats (mode F)"
+        )
+
+
+def _eight_bits(values: Array, mode: str) -> Array:
+    """Pixels of 16 bits as 8: 65535 is 257 * 255."""
+    values = values.astype(np.int64)
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high > WHITE_16:
+        raise _UnknownRangeError(
+            f"pixels must lie in 0 to {WHITE_16}, got {low} to {high} (mode {mode})"
+        )
+    return ((values + 128) // 257).astype(np.uint8)
+
+
+def _unknown_range(path: Path) -> str | None:
+    """Why the pixels of a file cannot be used; None for a file damaged otherwise."""
+    image_module = _pillow()
+    try:
+        with image_module.open(path) as image:
+            as_rgb(image)
+    except _UnknownRangeError as error:
+        return str(error)
+    except _broken(image_module):
+        return None
+    return None
 
 
 def _pillow() -> Any:
@@ -239,14 +317,38 @@ def _broken(image_module: Any) -> tuple[type[Exception], ...]:
     return (OSError, SyntaxError, ValueError, EOFError, *bombs)
 
 
-def _judge_skipped(skipped: list[str], n_files: int, skip_bad: bool) -> list[Message]:
+def _judge_skipped(
+    root: Path, skipped: list[str], n_files: int, skip_bad: bool
+) -> list[Message]:
+    """E128 when too many files are bad, W128 when some are."""
     if not skipped:
         return []
-    text = f"{len(skipped):,} of {n_files:,} images cannot be read ({join(skipped, 3)})"
-    too_many = len(skipped) > BAD_SHARE * n_files
-    if len(skipped) == n_files or (too_many and not skip_bad):
-        raise InputError("E128", text, "replace them, or --skip-bad to leave them out")
-    return [Message("W128", text, "they are left out; replace them to keep them")]
+    text, fix = bad_images(root, skipped, n_files)
+    if len(skipped) == n_files:  # nothing would be left
+        raise InputError("E128", text, fix)
+    if len(skipped) > BAD_SHARE * n_files and not skip_bad:
+        raise InputError("E128", text, f"{fix}, or --skip-bad to leave them out")
+    return [Message("W128", text, f"they are left out; {fix} to keep them")]
+
+
+def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:
+    """W111 for folders beside those of the domains that no image was found in."""
+    known = set(domains)
+    empty = sorted(
+        path.name
+        for path in root.iterdir()
+        # names such as .git and __MACOSX are nobody's domains
+        if path.is_dir() and not path.name.startswith((".", "__"))
+        and path.name not in known
+    )
+    if not empty:
+        return []
+    names = join([f'"{name}"' for name in empty], 3)
+    what = f"folder {names} holds" if len(empty) == 1 else f"folders {names} hold"
+    text = f"{what} no image that can be read, and so is no domain"
+    if len(empty) > 1:
+        text = text.replace("and so is no domain", "and so are no domains")
+    return [Message("W111", text, "add images, or remove what is not needed")]
 
 
 def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Message]:
