@@ -112,16 +112,18 @@ def random_start() -> str:
         by_stages: dict[str, list[Metrics]] = defaultdict(list)
         for (_, settings), metrics in methods.items():
             by_stages[json.loads(settings).get("stages", "published")] += metrics
+        majority = [m for m in found[cell]["majority", "{}"] if m["wave"] == 0]
         rows.append(
             [
                 *cell,
+                show_runs(majority),
                 read_paper(cell, "DDFA (RI)"),
                 show_runs(found[cell]["ddfa_ri", "{}"]),
                 show_runs(by_stages["published"]),
                 show_runs(by_stages["best"]),
             ]
         )
-    header = ["data", "domains", "α", "paper", "our run", "five starts"]
+    header = ["data", "domains", "α", "majority", "paper", "our run", "five starts"]
     return table([*header, "five starts, our stages"], rows)
 
 

@@ -116,28 +116,34 @@ def test_published_ddfa_is_reproduced_on_cifar20(cifar):
 def test_a_random_start_reaches_the_paper(cifar):
     """Wave 0 of DDFA (RI) in no cell below by more than a published deviation."""
     published = published_random_starts()
-    distance = {}
+    distance, below = {}, []
     for cell in SQUARE_CELLS:
         reached = cifar[cell, "ddfa_ri"][0]["accuracy"]
         theirs = published[cell]
         distance[cell] = (reached - theirs.accuracy) / theirs.accuracy_std
+        below.append(reached < cifar[cell, "majority"][0]["accuracy"])
     assert min(distance.values()) > -1
     assert sum(value > 2 for value in distance.values()) == 4
+    assert sum(below) == 4
 
 
 def test_five_starts_on_one_network_tell_what_chance_does():
     """As published within two deviations or above; ours wins on CIFAR-10 alone."""
-    published, starts = published_random_starts(), defaultdict(list)
+    published = published_random_starts()
+    starts, scores = defaultdict(list), defaultdict(list)
     for record in Store(BENCH / "starts").records().values():
         spec = Spec.from_dict(record["spec"])
         cell = spec.dataset, spec.n_domains, spec.alpha
         stages = dict(spec.settings).get("stages", "published")
         starts[cell, stages].append(record["metrics"]["accuracy"])
+        scores[cell, stages].append(record["notes"]["score"])
     assert {len(runs) for runs in starts.values()} == {5}
     above = []
     for cell in SQUARE_CELLS:
         theirs, ours = (np.mean(starts[cell, s]) for s in ("published", "best"))
         assert (ours > theirs) == (cell[0] == "cifar10")
+        if cell[0] == "cifar20":  # although they explain the domains better
+            assert min(scores[cell, "best"]) > max(scores[cell, "published"])
         distance = theirs - published[cell].accuracy
         assert distance > -2 * published[cell].accuracy_std
         if distance > 2 * published[cell].accuracy_std:

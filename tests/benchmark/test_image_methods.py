@@ -148,5 +148,7 @@ def test_discriminator_is_trained_once(problem):
 def test_unknown_stages_and_absent_weights_are_named(problem):
     with pytest.raises(ValueError, match="stages must be one of"):
         find_method("ddfa_spi").answer(problem, 0, stages="paper", epochs=1)
+    with pytest.raises(ValueError, match="chooses n_clusters itself, got 5"):
+        find_method("ddfa_ri").answer(problem, 0, stages="best", n_clusters=5)
     with pytest.raises(FileNotFoundError, match="nowhere_gauss2"):
         find_method("scan").answer(problem, 0, backbone="nowhere")

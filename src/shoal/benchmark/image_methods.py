@@ -203,7 +203,7 @@ def _ddfa_si(
         random_state=seed,
     )
     origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
-    n_clusters = n_clusters or problem.n_classes
+    n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
     return _ddfa(problem, seed, network, origin, n_clusters, stages, stage_seed)
 
 
@@ -232,7 +232,7 @@ def _ddfa_spi(
         compile=compile,
         random_state=seed,
     )
-    n_clusters = n_clusters or problem.n_classes
+    n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
     return _ddfa(problem, seed, network, backbone, n_clusters, stages, stage_seed)
 
 
@@ -263,7 +263,8 @@ def _ddfa_ri(
         compile=compile,
         random_state=seed,
     )
-    n_clusters = n_clusters or RANDOM_CLUSTERS * problem.n_classes
+    published = RANDOM_CLUSTERS * problem.n_classes
+    n_clusters = _n_clusters(n_clusters, published, stages)
     return _ddfa(problem, seed, network, "random", n_clusters, stages, stage_seed)
 
 
@@ -334,6 +335,13 @@ def _ddfa(
     classes = model.predict(q_test, problem.domains_test)
     score = model.score(q_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, **about})
+
+
+def _n_clusters(given: int | None, published: int, stages: str) -> int:
+    """The m of published stages; ours choose it themselves."""
+    if given is not None and stages == "best":
+        raise ValueError(f"stages='best' chooses n_clusters itself, got {given}")
+    return published if given is None else given
 
 
 def _identity(domain_given_x: Array) -> Array:
