@@ -1,6 +1,7 @@
 """`shoal pretrain` and `shoal embed`: what they write and say, how they resume."""
 
 import json
+import pickle
 import resource
 import sys
 
@@ -94,7 +95,7 @@ def test_from_images_to_a_table_of_features(cli, photos, tmp_path):
 
 def test_people_see_loss_and_speed_and_quiet_is_quiet(cli, photos):
     ended = cli(*TRAIN, "--epochs", 1, "--method", "moco")
-    assert "MoCo on 16 images of 8 x 8 pixels, 1 epochs on cpu: loss" in ended.stdout
+    assert "MoCo on 16 images of 8 x 8 pixels, 1 epoch on cpu: loss" in ended.stdout
     assert "images/s" in ended.stdout
     assert "Next: shoal embed photos --weights photos-encoder" in ended.stdout
     assert "checkpoint photos-encoder/checkpoint.pt" in ended.stderr
@@ -266,6 +267,7 @@ def test_weights_that_cannot_be_used(cli, photos, weights, tmp_path):
         ("E135", 6, [*embed, tmp_path / "torn.safetensors"]),
         ("E135", 6, [*embed, weights, "--depth", 50]),
         ("E135", 6, [*embed, odd]),
+        ("E135", 6, [*embed, weights, "--depth", 20]),
         ("E102", 3, [*embed, weights, "--out", "features.csv"]),
     ):
         ended = cli(*arguments)
@@ -296,3 +298,163 @@ def test_damaged_photos_are_left_out_with_a_word(cli, photos, weights):
     assert document["status"] == "warning"
     assert document["data"]["n_images"] == 16
     assert document["data"]["skipped"] == ["beach/kind0/cut.png"]
+
+
+def embed_with(weights, *more):
+    return ["embed", "photos", "--weights", weights, "--out", "f.npz", *more]
+
+
+def test_images_of_unknown_range_are_left_out_like_damaged_ones(cli, photos, weights):
+    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    Image.fromarray(values).save(photos / "beach" / "kind0" / "float.tif")
+    wide = np.full((8, 8), 70_000, dtype=np.int32)
+    for arguments in (embed_with(weights), TRAIN):
+        ended = cli(*arguments)
+        assert ended.code == 3
+        assert (
+            "error[E128] 1 of 17 images cannot be read (beach/kind0/float.tif); in "
+            "beach/kind0/float.tif, pixels must be whole numbers of 8 or 16 bits, got "
+            "floats (mode F)\nhint: save them with 8 or 16 bits, or --skip-bad"
+        ) in ended.stderr
+    (photos / "beach" / "kind0" / "float.tif").unlink()
+    Image.fromarray(wide).save(photos / "beach" / "kind0" / "wide.tif")
+    for arguments in (embed_with(weights), TRAIN):
+        ended = cli(*arguments)
+        assert ended.code == 3
+        assert "pixels must lie in 0 to 65535, got 70000 to 70000 (mode I)" in (
+            ended.stderr
+        )
+    # in a batch of its own nothing can be read, in the folder nearly all
+    ended = cli(*embed_with(weights, "--skip-bad", "--batch", 1))
+    assert ended.code == 0, ended.stderr
+    assert "warning[W128] 1 of 17 images cannot be read" in ended.stderr
+    assert "hint: they are left out; save them with 8 or 16 bits" in ended.stderr
+    ended = cli(*TRAIN, "--skip-bad", "--epochs", 1)
+    assert ended.code == 0, ended.stderr
+    assert "got 70000 to 70000 (mode I)" in ended.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--skip-bad"]])
+def test_where_all_images_are_bad_none_can_be_left_out(cli, tmp_path, weights, options):
+    wide = np.full((8, 8), -1, dtype=np.int32)
+    for place in ("beach", "forest"):
+        (tmp_path / "photos" / place).mkdir(parents=True)
+        (tmp_path / "photos" / place / "torn.png").write_bytes(b"torn")
+    heads = [cli(*command, *options) for command in (embed_with(weights), TRAIN)]
+    for place in ("beach", "forest"):
+        (tmp_path / "photos" / place / "torn.png").unlink()
+        Image.fromarray(wide).save(tmp_path / "photos" / place / "wide.tif")
+    pixels = [cli(*command, *options) for command in (embed_with(weights), TRAIN)]
+    for ended in (*heads, *pixels):
+        assert ended.code == 3
+        assert "error[E128] 2 of 2 images cannot be read" in ended.stderr
+        assert "skip" not in ended.stderr
+    assert all("hint: replace them\n" in ended.stderr for ended in heads)
+    assert all("hint: save them with 8 or 16 bits" in one.stderr for one in pixels)
+
+
+def test_thin_domains_are_named_where_domains_matter(cli, photos, weights):
+    save_photo(photos / "north" / "kind0" / "only.png")
+    (photos / "south").mkdir()
+    (photos / ".hidden").mkdir()
+    ended = cli(*embed_with(weights))
+    assert ended.code == 0, ended.stderr
+    assert (
+        'warning[W111] domain "north" has one image, which says nothing of its class '
+        "mix\nhint: add images or move it into another domain"
+    ) in ended.stderr
+    assert 'warning[W111] folder "south" holds no image that can be read' in (
+        ended.stderr
+    )
+    assert "hidden" not in ended.stderr
+    secret = cli(*embed_with(weights, "--redact", "--force"))
+    assert "north" not in secret.stderr + secret.stdout
+    ended = cli(*TRAIN, "--epochs", 1)
+    assert ended.code == 0, ended.stderr
+    assert "W111" not in ended.stderr
+
+
+def test_a_domain_without_readable_pixels_is_named(cli, photos, weights):
+    (photos / "north").mkdir()
+    wide = np.full((8, 8), 70_000, dtype=np.int32)
+    Image.fromarray(wide).save(photos / "north" / "wide.tif")
+    ended = cli(*embed_with(weights, "--skip-bad"))
+    assert ended.code == 0, ended.stderr
+    assert 'warning[W111] no image of "north" can be read' in ended.stderr
+
+
+def test_one_domain_alone_is_not_sent_to_fit(cli, tmp_path, weights):
+    save_photo(tmp_path / "photos" / "beach" / "a.png")
+    ended = cli(*embed_with(weights))
+    assert ended.code == 0, ended.stderr
+    assert "1 image, 512 features each" in ended.stdout
+    assert "Next: add images of another domain; shoal fit needs at least two" in (
+        ended.stdout
+    )
+    assert "--domain domain" not in ended.stdout
+
+
+def test_images_in_no_folder_of_a_domain(cli, tmp_path, weights):
+    save_photo(tmp_path / "photos" / "a.png")
+    ended = cli(*embed_with(weights))
+    assert ended.code == 3
+    assert (
+        'error[E127] 1 image lies directly in "photos"; expected '
+        "photos/<domain>/*.jpg\nhint: move them into one folder per domain, or "
+        "--domain-from REGEX"
+    ) in ended.stderr
+    save_photo(tmp_path / "photos" / "b.png")
+    assert '2 images lie directly in "photos"' in cli(*embed_with(weights)).stderr
+    assert cli(*embed_with(weights, "--domain-from", "(.)[.]png")).code == 0
+
+
+def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
+    whole = weights.read_bytes()
+    (tmp_path / "torn.safetensors").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "code.pt").write_bytes(pickle.dumps({"net": ResNet}))
+    odd = save_backbone(resnet(18), tmp_path / "odd.safetensors", {"depth": "many"})
+    for name, said, hint in (
+        ("torn.safetensors", "is not a whole safetensors file: ", "give a whole file"),
+        ("code.pt", "is damaged or holds more than tensors", "save the network's"),
+    ):
+        ended = cli(*embed_with(tmp_path / name))
+        assert f"{name} {said}" in ended.stderr
+        assert f"hint: {hint}" in ended.stderr
+        assert "--depth" not in ended.stderr
+    ended = cli(*embed_with(odd))
+    assert "must be a whole number, got 'many'\nhint: see --depth" in ended.stderr
+    for depth, said in (
+        (50, "does not hold a ResNet-50 with cifar stem: "),
+        (20, "depth must be one of [18, 34, 50], got 20"),
+    ):
+        ended = cli(*embed_with(weights, "--depth", depth))
+        assert said in ended.stderr
+        assert "hint: see --depth and --stem of `shoal embed`" in ended.stderr
+
+
+def test_one_image_has_nothing_to_be_told_apart_from(cli, photos, tmp_path):
+    ended = cli("pretrain", "photos", "--batch", 1, "--device", "cpu")
+    assert ended.code == 2
+    assert "error[E002] --batch must be at least 2, got 1" in ended.stderr
+    save_photo(tmp_path / "few" / "beach" / "a.png")
+    few = ["pretrain", "few", "--device", "cpu"]
+    ended = cli(*few)
+    assert ended.code == 3
+    assert 'error[E127] "few" must hold at least 2 images, got 1' in ended.stderr
+    wide = np.full((8, 8), 70_000, dtype=np.int32)
+    Image.fromarray(wide).save(tmp_path / "few" / "beach" / "wide.tif")
+    ended = cli(*few, "--skip-bad")
+    assert ended.code == 3
+    assert '"few" must hold at least 2 images, got 1' in ended.stderr
+
+
+def test_the_smallest_batch_is_not_halved(cli, photos, weights, monkeypatch):
+    def hungry(self, x):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(ResNet, "features", hungry)
+    ended = cli(*embed_with(weights, "--batch", 1))
+    assert "a batch of 1 image does not fit" in ended.stderr
+    assert "hint: a smaller --size" in ended.stderr
+    ended = cli("pretrain", "photos", "--batch", 2, "--device", "cpu")
+    assert "hint: a smaller --size" in ended.stderr

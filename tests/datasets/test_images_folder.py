@@ -4,6 +4,7 @@ from PIL import Image
 
 from shoal.datasets.images_folder import load_image_folder
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
+from shoal.io.images import check_image
 
 
 def save(path, value=0, size=(8, 8), mode="RGB"):
@@ -71,6 +72,97 @@ def test_a_domain_with_one_image_is_warned_of(folder):
     with pytest.warns(IdentifiabilityWarning, match='domain "north" has one image'):
         bunch = load_image_folder(folder)
     assert len(bunch.X) == 7
+
+
+def test_domains_with_one_image_and_folders_with_none_are_named(folder):
+    for domain in ("north", "south"):
+        save(folder / domain / "only.png")
+    (folder / "upper").mkdir()
+    (folder / "lower").mkdir()
+    with pytest.warns(ShoalWarning) as caught:
+        load_image_folder(folder)
+    assert [str(one.message) for one in caught] == [
+        'folders "lower", "upper" hold no image that can be read; left out; add images '
+        "if it should be a domain",
+        'domains "north", "south" have one image each, which says nothing of its class '
+        "mix; add images or move it into another domain",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["<u2", ">u2", "<i4"])
+@pytest.mark.parametrize("form", ["png", "tif"])
+def test_a_ramp_of_16_bits_keeps_its_shape(tmp_path, kind, form):
+    if kind != "<u2" and form == "png":
+        pytest.skip("a PNG has one order of bytes")
+    ramp = np.linspace(0, 65535, 64 * 64).round().astype(kind).reshape(64, 64)
+    for domain in ("a", "b"):
+        for number in range(2):
+            (tmp_path / domain).mkdir(exist_ok=True)
+            Image.fromarray(ramp).save(tmp_path / domain / f"{number}.{form}")
+    expected = np.round(ramp.astype(np.float64) / 257)
+    assert (expected.min(), expected.max()) == (0, 255)
+    pixels = load_image_folder(tmp_path).X
+    assert (pixels == expected[None, :, :, None]).all()
+
+
+def test_images_of_floats_are_refused_or_left_out(folder):
+    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    Image.fromarray(values).save(folder / "west" / "float.tif")
+    with pytest.raises(InputError) as caught:
+        load_image_folder(folder)
+    assert caught.value.code == "E128"
+    assert str(caught.value) == (
+        "1 of 7 images cannot be read (west/float.tif); in west/float.tif, pixels must "
+        "be whole numbers of 8 or 16 bits, got floats (mode F); save them with 8 or 16 "
+        "bits, or --skip-bad to leave them out"
+    )
+    with pytest.warns(ShoalWarning, match=r"got floats \(mode F\); they are left out"):
+        bunch = load_image_folder(folder, skip_bad=True)
+    assert bunch.skipped == ["west/float.tif"]
+    assert len(bunch.X) == 6
+
+
+@pytest.mark.parametrize("value", [-1, 65536])
+def test_whole_numbers_beyond_16_bits_are_refused_or_left_out(folder, value):
+    wide = np.zeros((8, 8), dtype=np.int32)
+    wide[0, 0] = value
+    Image.fromarray(wide).save(folder / "west" / "wide.tif")
+    low, high = sorted((0, value))
+    said = rf"pixels must lie in 0 to 65535, got {low} to {high} \(mode I\); save them"
+    with pytest.raises(InputError, match=said):
+        load_image_folder(folder)
+    bunch = load_image_folder(folder, skip_bad=True)
+    assert bunch.skipped == ["west/wide.tif"]
+
+
+def test_a_single_image_of_floats(tmp_path):
+    path = tmp_path / "float.tif"
+    Image.fromarray(np.zeros((8, 8), dtype=np.float32)).save(path)
+    with pytest.raises(
+        InputError, match=r"as an image; pixels must .*; save it with 8"
+    ):
+        check_image(path)
+
+
+def test_where_all_images_are_bad_nothing_is_left(tmp_path):
+    for domain in ("a", "b"):
+        (tmp_path / domain).mkdir()
+        wide = np.full((8, 8), -1, dtype=np.int32)
+        Image.fromarray(wide).save(tmp_path / domain / "wide.tif")
+    for skip_bad in (False, True):
+        with (
+            pytest.warns(IdentifiabilityWarning),
+            pytest.raises(InputError, match="2 of 2 images cannot") as caught,
+        ):
+            load_image_folder(tmp_path, skip_bad=skip_bad)
+        assert caught.value.hint == "save them with 8 or 16 bits"
+
+
+def test_images_in_no_folder_of_a_domain(tmp_path):
+    save(tmp_path / "a.png")
+    save(tmp_path / "b.png")
+    with pytest.raises(InputError, match=r"2 images lie directly in .*one folder per"):
+        load_image_folder(tmp_path)
 
 
 def test_truncated_files_stop_or_are_left_out(folder):

@@ -23,6 +23,7 @@ from shoal.cli.places import filled_file, refuse_existing
 from shoal.cli.pretrain import ENCODER
 from shoal.cli.progress import Stage
 from shoal.cli.tables import shortened_table
+from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
     from shoal.vision.nets import ResNet
@@ -97,7 +98,8 @@ def embed(
                 on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
             )
         bad = bunch.skipped[len(listed.skipped) :]
-        warn_unreadable(output, bad, len(listed.names))
+        warn_unreadable(output, bad, len(listed.names), images)
+        warn_domains(output, listed.domains, bunch.domains)
         bunch = nameless(bunch) if redact else bunch
         write(path, bunch)
         output.files = [path]
@@ -125,19 +127,40 @@ def load(
     from shoal.vision.nets import load_backbone
     from shoal.vision.weights import read_facts
 
-    file = weights / ENCODER if weights.is_dir() else weights
-    if not file.is_file():
-        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
-        raise CommandError("E101", f'no weights at "{file}"', hint)
+    file = find_weights(weights)
     try:
         facts = USUAL | read_facts(file)
-        net = load_backbone(
-            file, depth=depth or int(facts["depth"]), stem=stem or facts["stem"]
-        )
-        return net, size or int(facts["size"])
+        depth = depth or number(file, facts, "depth")
+        size = size or number(file, facts, "size")
+        return load_backbone(file, depth=depth, stem=stem or facts["stem"]), size
+    except CodedError:
+        raise
     except ValueError as error:
-        text, _, hint = str(error).rpartition("; ")
-        raise CommandError("E135", text or hint, "see --depth and --stem") from error
+        check_weights(file)  # options do not mend a damaged file
+        text = str(error).partition("; give the depth")[0]
+        hint = "see --depth and --stem of `shoal embed`"
+        raise CommandError("E135", text, hint) from error
+
+
+def check_weights(file: Path) -> None:
+    """Raise E135 for a file that holds no weights, of whatever network."""
+    from shoal.vision.weights import read_weights
+
+    try:
+        read_weights(file)
+    except ValueError as error:
+        text, _, fix = str(error).partition("; ")
+        hint = fix or "give a whole file of named tensors, best as .safetensors"
+        raise CommandError("E135", text, hint) from error
+
+
+def number(file: Path, facts: dict[str, str], name: str) -> int:
+    """A whole number that the file tells; E135 where it is none."""
+    try:
+        return int(facts[name])
+    except ValueError as error:
+        text = f'{name} in "{file}" must be a whole number, got {facts[name]!r}'
+        raise CommandError("E135", text, f"see --{name}") from error
 
 
 def encode(net: "ResNet", listed: Any, **options: Any) -> tuple[Any, float]:
@@ -146,6 +169,21 @@ def encode(net: "ResNet", listed: Any, **options: Any) -> tuple[Any, float]:
 
     begun = time.perf_counter()
     return encode_files(net, listed, **options), time.perf_counter() - begun
+
+
+def warn_domains(output: Output, listed: Any, embedded: Any) -> None:
+    """W111 for domains of which one image, or none, could be used."""
+    from shoal.datasets.images_folder import lone_images
+    from shoal.io.names import join
+
+    gone = sorted(set(listed.astype(str)) - set(embedded))
+    if gone:
+        names = join([f'"{name}"' for name in gone], 3)
+        text = f"no image of {names} can be read"
+        output.warn("W111", text, "left out; replace the images to keep the domain")
+    text, hint = lone_images(embedded)
+    if text:
+        output.warn("W111", text, hint)
 
 
 def write(path: Path, bunch: Any) -> None:
@@ -189,13 +227,18 @@ def describe(bunch: Any) -> dict[str, Any]:
 
 def show(output: Output) -> None:
     """Images by domain, the speed, and what to do next."""
+    from shoal.io.names import n_of
+
     found, path = output.data, output.files[0]
     rows = [[name, f"{count:,}"] for name, count in found["domains"].items()]
     label = " --label label" * found["labels"]
+    next_step = f"shoal fit {path} --domain domain --id id{label}"
+    if len(rows) < 2:
+        next_step = "add images of another domain; shoal fit needs at least two domains"
     output.show(
         shortened_table("Images by domain", ["domain", "images"], rows),
-        f"{found['n_images']:,} images, {found['n_features']} features each; "
+        f"{n_of(found['n_images'], 'image')}, {found['n_features']} features each; "
         f"{found['images_per_second']:,.0f} images/s on {found['device']}.",
         f"Written: {path}",
-        f"Next: shoal fit {path} --domain domain --id id{label}",
+        f"Next: {next_step}",
     )

@@ -72,8 +72,13 @@ def start_torch(device: str, threads: int | None) -> Any:
         raise CommandError("E002", text, "use --device cpu or auto") from error
 
 
-def list_folder(output: Output, images: Path, pictures: Pictures) -> "ImageList":
-    """The images of a folder; what is odd about them is said as warnings."""
+def list_folder(
+    output: Output, images: Path, pictures: Pictures, *, domains_matter: bool = True
+) -> "ImageList":
+    """The images of a folder; what is odd about them is said as warnings.
+
+    Where domains do not matter, nothing is said of thin ones (W111).
+    """
     from shoal.io.images import list_images
 
     if not images.is_dir():
@@ -83,31 +88,41 @@ def list_folder(output: Output, images: Path, pictures: Pictures) -> "ImageList"
         images, domain_from=pictures.domain_from, skip_bad=pictures.skip_bad
     )
     for message in listed.messages:
+        if message.code == "W111" and not domains_matter:
+            continue
         output.warn(message.code, message.text, message.hint)
     return listed
 
 
-def warn_unreadable(output: Output, names: list[str], n_files: int) -> None:
-    """Say which images turned out to be damaged when they were read in full."""
+def warn_unreadable(
+    output: Output, names: list[str], n_files: int, root: Path | None = None
+) -> None:
+    """Say which images turned out to be bad when they were read in full.
+
+    With the folder ``root`` that they lie in, also why.
+    """
+    from shoal.io.images import bad_images
+
     if names:
-        shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
-        output.warn(
-            "W128",
-            f"{len(names):,} of {n_files:,} images cannot be read ({shown})",
-            "they are left out; replace them to keep them",
-        )
+        text, fix = bad_images(root or Path(), names, n_files)
+        output.warn("W128", text, f"they are left out; {fix} to keep them")
 
 
 @contextmanager
-def network_errors(batch: int) -> Iterator[None]:
-    """Memory that runs out as E137, with a batch size to try next."""
+def network_errors(batch: int, least: int = 1) -> Iterator[None]:
+    """Memory that runs out as E137, with a batch size from ``least`` to try next."""
     import torch
+
+    from shoal.io.names import n_of
 
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
+        half = max(batch // 2, least)
         raise CommandError(
             "E137",
-            f"a batch of {batch:,} images does not fit into the memory",
-            f"--batch {max(batch // 2, 1)}, or a smaller --size",
+            f"a batch of {n_of(batch, 'image')} does not fit into the memory",
+            f"--batch {half}, or a smaller --size"
+            if half < batch
+            else "a smaller --size",
         ) from error

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["pretrain"]
 
 ENCODER, HISTORY = "encoder.safetensors", "history.json"
+# An image is told apart from others: with one alone there is nothing to learn.
+LEAST = 2
 
 
 class Depth(StrEnum):
@@ -99,10 +101,14 @@ def pretrain(
     folder = out or Path(f"{images.absolute().name}-encoder")
     plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
     with running("pretrain", **speech.options) as output:
+        if batch < LEAST:
+            text = f"--batch must be at least {LEAST}, got {batch}"
+            hint = "training tells each image apart from the others of its batch"
+            raise CommandError("E002", text, hint)
         place = start_torch(device, work.threads)
         kept = folder / cluster.kept
         refuse_trained(folder, resume=resume, force=force)
-        with output.stages(plan) as stages, network_errors(batch):
+        with output.stages(plan) as stages, network_errors(batch, LEAST):
             stages.begin("read")
             pixels = read(output, images, pictures)
             text = f"training on {cluster.name(place)}; checkpoint {kept}"
@@ -144,16 +150,29 @@ def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
 
 def read(output: Output, images: Path, pictures: Pictures) -> Any:
     """All images as bytes, of one size."""
-    from shoal.datasets.images_folder import common_size
+    from shoal.datasets.images_folder import check_readable, common_size
     from shoal.io.images import read_pixels
 
-    listed = list_folder(output, images, pictures)
+    listed = list_folder(output, images, pictures, domains_matter=False)
+    check_count(images, len(listed.names))
     size = pictures.size or common_size(listed)
     check_room(len(listed.names), size)
     pixels, readable = read_pixels(listed.paths, size, skip_bad=pictures.skip_bad)
+    check_readable(listed, readable, skip_bad=pictures.skip_bad)
     bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    warn_unreadable(output, bad, len(listed.names))
+    warn_unreadable(output, bad, len(listed.names), images)
+    check_count(images, len(pixels))
     return pixels
+
+
+def check_count(images: Path, n_images: int) -> None:
+    """Raise E127 if there are too few images to tell one from another."""
+    if n_images < LEAST:
+        raise CommandError(
+            "E127",
+            f'"{images}" must hold at least {LEAST} images, got {n_images}',
+            "add images: training tells each apart from the others",
+        )
 
 
 def check_room(n_images: int, size: int) -> None:
@@ -244,10 +263,13 @@ def save(
 
 def show(output: Output, images: Path, folder: Path) -> None:
     """What was trained, how the loss fell, and what to do next."""
+    from shoal.io.names import n_of
+
     found = output.data
     output.show(
         f"{found['method']} on {found['n_images']:,} images of {found['size']} x "
-        f"{found['size']} pixels, {found['epochs']} epochs on {found['device']}: loss "
+        f"{found['size']} pixels, {n_of(found['epochs'], 'epoch')} on "
+        f"{found['device']}: loss "
         f"{found['first_loss']:.4g} to {found['loss']:.4g}, "
         f"{found['images_per_second']:,.0f} images/s.",
         f"Written: {output.files[0]}",

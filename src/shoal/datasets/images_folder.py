@@ -16,7 +16,9 @@ from shoal.io.images import (
     inner_folders,
     list_images,
     read_pixels,
+    why_bad,
 )
+from shoal.io.names import join, n_of
 
 __all__ = [
     "check_readable",
@@ -24,6 +26,7 @@ __all__ = [
     "describe_rows",
     "find_images",
     "load_image_folder",
+    "lone_images",
     "read_class_folders",
 ]
 
@@ -43,7 +46,8 @@ def load_image_folder(
     ----------
     path : path
         ``path/domain/*.jpg``, or ``path/domain/class/*.jpg`` when true classes are
-        known. Greyscale and transparent images become RGB.
+        known. Greyscale and transparent images become RGB of 8 bits; greyscale of
+        16 bits is rescaled, floats cannot be read.
     size : int or None, default=None
         Height and width that every image is cut and resized to; None: as they are,
         which needs all of one square size.
@@ -65,6 +69,7 @@ def load_image_folder(
     pixels, readable = read_pixels(
         listed.paths, size or common_size(listed), skip_bad=skip_bad
     )
+    check_readable(listed, readable, skip_bad=skip_bad)
     return Bunch(
         X=pixels,
         **describe_rows(listed, readable),
@@ -89,27 +94,37 @@ def find_images(
     for message in listed.messages:
         said = CodedWarning(message.code, message.text, message.hint)
         warnings.warn(said, stacklevel=3)
-    names, counts = np.unique(listed.domains.astype(str), return_counts=True)
-    if counts.min() < 2:
-        warnings.warn(
-            f'domain "{names[counts.argmin()]}" has one image, which says nothing of '
-            "its class mix; add images or move it into another domain",
-            IdentifiabilityWarning,
-            stacklevel=3,
-        )
+    text, hint = lone_images(listed.domains)
+    if text:
+        warnings.warn(f"{text}; {hint}", IdentifiabilityWarning, stacklevel=3)
     return listed
+
+
+def lone_images(domains: Array) -> tuple[str, str]:
+    """What to say of domains with one image, and what to do; empty without any."""
+    names, counts = np.unique(domains.astype(str), return_counts=True)
+    alone = [f'"{name}"' for name in names[counts == 1]]
+    if not alone:
+        return "", ""
+    who = f"domain {alone[0]} has one image, which says"
+    if len(alone) > 1:
+        who = f"domains {join(alone, 3)} have one image each, which says"
+    hint = "add images or move it into another domain"
+    return f"{who} nothing of its class mix", hint
 
 
 def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> None:
     """Raise E128 when too many of the listed files turned out to be damaged."""
-    n_bad = int((~readable).sum())
-    if n_bad == len(readable) or (n_bad > BAD_SHARE * len(readable) and not skip_bad):
-        first = listed.names[int(np.flatnonzero(~readable)[0])]
-        raise InputError(
-            "E128",
-            f"{n_bad} of {len(readable)} images cannot be read, such as {first}",
-            "replace them, or leave them out with skip_bad=True (--skip-bad)",
-        )
+    bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
+    if not bad or (len(bad) < len(readable) and skip_bad):
+        return
+    if len(bad) <= BAD_SHARE * len(readable):
+        return
+    why, fix = why_bad(listed.root, bad)
+    count = f"{len(bad):,} of {n_of(len(readable), 'image')}"
+    if len(bad) < len(readable):  # else nothing would be left
+        fix += ", or leave them out with skip_bad=True (--skip-bad)"
+    raise InputError("E128", f"{count} cannot be read, such as {bad[0]}{why}", fix)
 
 
 def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "inner_folders",
     "list_images",
     "read_pixels",
+    "why_bad",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -140,7 +141,7 @@ def read_pixels(
 ) -> tuple[Array, Array]:
     """Pixels of images, cut to a square at their middle and resized.
 
-    Of 16 bits a pixel, the upper 8 are kept, rounded. Floats, and whole numbers outside
+    Greyscale of 16 bits becomes 8 bits, 65535 as 255. Floats, and whole numbers outside
     0 to 65535, cannot be read: their black and white are not known.
 
     Parameters
@@ -183,14 +184,19 @@ def as_rgb(image: Any) -> Any:
 
 
 def bad_images(root: Path, names: Sequence[str], n_files: int) -> tuple[str, str]:
-    """What is wrong with files that could not be read, and how to put it right."""
-    text = f"{len(names):,} of {n_of(n_files, 'image')} cannot be read"
-    text += f" ({join(names, 3)})"
+    """Which files could not be read and why, and how to put it right."""
+    why, fix = why_bad(root, names)
+    count = f"{len(names):,} of {n_of(n_files, 'image')}"
+    return f"{count} cannot be read ({join(names, 3)}){why}", fix
+
+
+def why_bad(root: Path, names: Sequence[str]) -> tuple[str, str]:
+    """The fault of the first files if it is one of their pixels, and the fix."""
     for name in names[:3]:
         found = _unknown_range(root / name)
         if found is not None:
-            return f"{text}; in {name}, {found}", "save them with 8 or 16 bits"
-    return text, "replace them"
+            return f"; in {name}, {found}", "save them with 8 or 16 bits"
+    return "", "replace them"
 
 
 def check_image(path: Path) -> None:
@@ -338,17 +344,16 @@ def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:
         path.name
         for path in root.iterdir()
         # names such as .git and __MACOSX are nobody's domains
-        if path.is_dir() and not path.name.startswith((".", "__"))
+        if path.is_dir()
+        and not path.name.startswith((".", "__"))
         and path.name not in known
     )
     if not empty:
         return []
     names = join([f'"{name}"' for name in empty], 3)
     what = f"folder {names} holds" if len(empty) == 1 else f"folders {names} hold"
-    text = f"{what} no image that can be read, and so is no domain"
-    if len(empty) > 1:
-        text = text.replace("and so is no domain", "and so are no domains")
-    return [Message("W111", text, "add images, or remove what is not needed")]
+    text = f"{what} no image that can be read"
+    return [Message("W111", text, "left out; add images if it should be a domain")]
 
 
 def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Message]:
