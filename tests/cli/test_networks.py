@@ -400,7 +400,7 @@ def test_images_in_no_folder_of_a_domain(cli, tmp_path, weights):
     assert ended.code == 3
     assert (
         'error[E127] 1 image lies directly in "photos"; expected '
-        "photos/<domain>/*.jpg\nhint: move them into one folder per domain, or "
+        "photos/<domain>/*.jpg\nhint: images belong into one folder per domain; "
         "--domain-from REGEX"
     ) in ended.stderr
     save_photo(tmp_path / "photos" / "b.png")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shoal.datasets.images_folder import load_image_folder
+from shoal.datasets.images_folder import load_image_folder, read_class_folders
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
 from shoal.io.images import check_image
 
@@ -82,23 +82,30 @@ def test_domains_with_one_image_and_folders_with_none_are_named(folder):
     with pytest.warns(ShoalWarning) as caught:
         load_image_folder(folder)
     assert [str(one.message) for one in caught] == [
-        'folders "lower", "upper" hold no image that can be read; left out; add images '
-        "if it should be a domain",
+        'folders "lower", "upper" hold no image that can be read; add images there if '
+        "it should be a domain",
         'domains "north", "south" have one image each, which says nothing of its class '
         "mix; add images or move it into another domain",
     ]
 
 
-@pytest.mark.parametrize("kind", ["<u2", ">u2", "<i4"])
-@pytest.mark.parametrize("form", ["png", "tif"])
-def test_a_ramp_of_16_bits_keeps_its_shape(tmp_path, kind, form):
-    if kind != "<u2" and form == "png":
-        pytest.skip("a PNG has one order of bytes")
+@pytest.mark.parametrize(
+    ("kind", "form", "mode"),
+    [
+        ("<u2", "png", ("I;16", "I")),  # I in older pillow
+        ("<u2", "tif", ("I;16",)),
+        (">u2", "tif", ("I;16B",)),
+        ("<i4", "tif", ("I",)),
+    ],
+)
+def test_a_ramp_of_16_bits_keeps_its_shape(tmp_path, kind, form, mode):
     ramp = np.linspace(0, 65535, 64 * 64).round().astype(kind).reshape(64, 64)
     for domain in ("a", "b"):
         for number in range(2):
             (tmp_path / domain).mkdir(exist_ok=True)
             Image.fromarray(ramp).save(tmp_path / domain / f"{number}.{form}")
+    with Image.open(tmp_path / "a" / f"0.{form}") as image:
+        assert image.mode in mode
     expected = np.round(ramp.astype(np.float64) / 257)
     assert (expected.min(), expected.max()) == (0, 255)
     pixels = load_image_folder(tmp_path).X
@@ -156,6 +163,14 @@ def test_where_all_images_are_bad_nothing_is_left(tmp_path):
         ):
             load_image_folder(tmp_path, skip_bad=skip_bad)
         assert caught.value.hint == "save them with 8 or 16 bits"
+
+
+def test_class_folders_of_bad_images_are_refused(tmp_path):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "torn.png").write_bytes(b"torn")
+    for skip_bad in (False, True):
+        with pytest.raises(InputError, match=r"1 of 1 image cannot .*; replace them$"):
+            read_class_folders(tmp_path, ["cat"], 8, skip_bad=skip_bad)
 
 
 def test_images_in_no_folder_of_a_domain(tmp_path):

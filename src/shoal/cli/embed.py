@@ -180,7 +180,7 @@ def warn_domains(output: Output, listed: Any, embedded: Any) -> None:
     if gone:
         names = join([f'"{name}"' for name in gone], 3)
         text = f"no image of {names} can be read"
-        output.warn("W111", text, "left out; replace the images to keep the domain")
+        output.warn("W111", text, "replace its images to keep the domain")
     text, hint = lone_images(embedded)
     if text:
         output.warn("W111", text, hint)

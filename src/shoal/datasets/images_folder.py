@@ -13,6 +13,7 @@ from shoal.exceptions import CodedWarning, IdentifiabilityWarning, InputError
 from shoal.io.images import (
     BAD_SHARE,
     ImageList,
+    bad_images,
     inner_folders,
     list_images,
     read_pixels,
@@ -181,6 +182,9 @@ def read_class_folders(
         labels += [label] * len(inside)
     images, readable = read_pixels(paths, size, skip_bad=skip_bad)
     files = np.array([path.relative_to(root).as_posix() for path in paths])
+    if not readable.any() and paths:
+        text, fix = bad_images(root, files.tolist(), len(files))
+        raise InputError("E128", text, fix)
     return images, np.array(labels, dtype=np.intp)[readable], files[readable]
 
 

@@ -252,7 +252,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
             "E127",
             f'{count} {"lies" if len(files) == 1 else "lie"} directly in "{root}"; '
             f"expected {root}/<domain>/*.jpg",
-            "move them into one folder per domain, or --domain-from REGEX if the "
+            "images belong into one folder per domain; --domain-from REGEX if the "
             "domain is in the file name",
         )
     if not inside:
@@ -353,7 +353,7 @@ def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:
     names = join([f'"{name}"' for name in empty], 3)
     what = f"folder {names} holds" if len(empty) == 1 else f"folders {names} hold"
     text = f"{what} no image that can be read"
-    return [Message("W111", text, "left out; add images if it should be a domain")]
+    return [Message("W111", text, "add images there if it should be a domain")]
 
 
 def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Message]:
