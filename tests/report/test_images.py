@@ -56,6 +56,14 @@ def test_shrink_keeps_the_picture():
     assert small[:, 25:].mean() < 15
 
 
+def test_sixteen_bits_keep_their_shades():
+    buffer = io.BytesIO()
+    shades = np.full((40, 40), 100 * 257, dtype=np.uint16)
+    Image.fromarray(shades).save(buffer, format="PNG")
+    made = np.asarray(open_address(thumbnail(buffer.getvalue()))).astype(int)
+    assert np.abs(made - 100).max() <= 4
+
+
 def test_floats_are_refused():
     with pytest.raises(TypeError, match="arrays of uint8, got an array of float64"):
         thumbnail(np.zeros((4, 4)))

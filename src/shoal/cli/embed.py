@@ -98,7 +98,7 @@ def embed(
                 on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
             )
         bad = bunch.skipped[len(listed.skipped) :]
-        warn_unreadable(output, bad, len(listed.names), images)
+        warn_unreadable(output, bad, listed)
         warn_domains(output, listed.domains, bunch.domains)
         bunch = nameless(bunch) if redact else bunch
         write(path, bunch)

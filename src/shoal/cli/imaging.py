@@ -185,7 +185,7 @@ def _encode(
         batch_size=BATCH,
         on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
     )
-    warn_unreadable(output, bunch.skipped, len(listed.names))
+    warn_unreadable(output, bunch.skipped, listed)
     kept = np.isin(table.ids.astype(str), bunch.files)
     labels = None if table.labels is None else table.labels[kept]
     skipped = [*table.source["skipped"], *bunch.skipped]

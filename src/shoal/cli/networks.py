@@ -94,17 +94,12 @@ def list_folder(
     return listed
 
 
-def warn_unreadable(
-    output: Output, names: list[str], n_files: int, root: Path | None = None
-) -> None:
-    """Say which images turned out to be bad when they were read in full.
-
-    With the folder ``root`` that they lie in, also why.
-    """
+def warn_unreadable(output: Output, names: list[str], listed: "ImageList") -> None:
+    """Say which images turned out to be bad when they were read in full, and why."""
     from shoal.io.images import bad_images
 
     if names:
-        text, fix = bad_images(root or Path(), names, n_files)
+        text, fix = bad_images(listed.root, names, len(listed.names))
         output.warn("W128", text, f"they are left out; {fix} to keep them")
 
 

@@ -160,7 +160,7 @@ def read(output: Output, images: Path, pictures: Pictures) -> Any:
     pixels, readable = read_pixels(listed.paths, size, skip_bad=pictures.skip_bad)
     check_readable(listed, readable, skip_bad=pictures.skip_bad)
     bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    warn_unreadable(output, bad, len(listed.names), images)
+    warn_unreadable(output, bad, listed)
     check_count(images, len(pixels))
     return pixels
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from shoal.io.images import as_rgb
+
 __all__ = ["PIXELS", "shrink", "thumbnail"]
 
 PIXELS = 96
@@ -28,7 +30,7 @@ def thumbnail(image: Any, pixels: int = PIXELS) -> str:
     str
         ``data:image/webp;base64,...``
     """
-    picture = _open(image).convert("RGB")
+    picture = as_rgb(_open(image))
     picture.thumbnail((pixels, pixels))
     buffer = io.BytesIO()
     # Written anew: a camera's place and time do not travel along.
