@@ -276,7 +276,7 @@ def test_views_tell_what_they_are():
 
 @pytest.mark.parametrize("size", [0, -4, 8.5, True])
 def test_sizes_of_views_are_whole_numbers(size):
-    with pytest.raises(ValueError, match="view_size must be a whole number from 1; go"):
+    with pytest.raises(ValueError, match="view_size must be .* from 1, got"):
         simclr_view(16, view_size=size)
 
 
