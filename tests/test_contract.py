@@ -11,6 +11,7 @@ from shoal.testing import (
     domain_checks,
     parametrize_with_domain_checks,
 )
+from shoal.testing.battery import fitted_state
 
 QUICK = [
     DDFA(2, discriminator="logistic", random_state=0),
@@ -61,6 +62,7 @@ def test_no_check_of_scikit_learn_fails(estimator, least):
 @parametrize_with_domain_checks(QUICK)
 def test_domain_contract(estimator, check):
     check(estimator)
+    assert fitted_state(estimator) == {}  # a copy was looked at
 
 
 def test_the_battery_is_not_empty():

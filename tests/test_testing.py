@@ -212,6 +212,7 @@ BROKEN = {
 @parametrize_with_domain_checks([Toy(), Toy(random_state=1)])
 def test_a_correct_toy_passes(estimator, check):
     check(estimator)
+    assert battery.fitted_state(estimator) == {}  # a copy was looked at
 
 
 def test_the_toy_passes_scikit_learn_too():
@@ -384,6 +385,7 @@ BROKEN_STAGES = {
 @parametrize_with_table_checks([Stage(), Stage(scale=3)])
 def test_a_correct_stage_passes(estimator, check):
     check(estimator)
+    assert battery.fitted_state(estimator) == {}  # a copy was looked at
 
 
 @pytest.mark.parametrize("check", table_checks(), ids=lambda check: check.__name__)

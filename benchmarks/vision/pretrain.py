@@ -165,7 +165,6 @@ def train(
         monitor_every=args.monitor_every,
         checkpoint_every=20 * max(len(task.images) // args.batch_size, 1),
         compile=mode,
-        facts={"view_size": args.view_size or max(task.images.size)},
         **options,
     )
 

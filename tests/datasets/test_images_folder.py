@@ -121,7 +121,7 @@ def test_images_of_floats_are_refused_or_left_out(folder):
     assert str(caught.value) == (
         "1 of 7 images cannot be read (west/float.tif); in west/float.tif, pixels must "
         "be whole numbers of 8 or 16 bits, got floats (mode F); save them with 8 or 16 "
-        "bits, or --skip-bad to leave them out"
+        "bits, or --skip-bad (skip_bad=True) to leave them out"
     )
     with pytest.warns(ShoalWarning, match=r"got floats \(mode F\); they are left out"):
         bunch = load_image_folder(folder, skip_bad=True)

@@ -34,6 +34,7 @@ from shoal.testing import (
     make_table_problem,
     parametrize_with_table_checks,
 )
+from shoal.testing.battery import fitted_state
 
 ENGINES = ["sklearn", "faiss"]
 
@@ -561,6 +562,7 @@ BATTERY = [
 @parametrize_with_table_checks(BATTERY, problem=POINTS)
 def test_table_contract(estimator, check):
     check(estimator)
+    assert fitted_state(estimator) == {}  # a copy was looked at
 
 
 def test_how_many_checks_ran():

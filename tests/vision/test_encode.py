@@ -89,7 +89,7 @@ def test_a_folder_becomes_a_file_that_the_library_reads(folder, weights, tmp_pat
 def test_truncated_files_are_left_out_when_asked_to(folder, weights):
     broken = folder / "east" / "cat" / "0.png"
     broken.write_bytes(broken.read_bytes()[:200])
-    with pytest.raises(InputError, match="1 of 8 images cannot be read, such as east"):
+    with pytest.raises(InputError, match="1 of 8 images cannot be read .east"):
         embed_folder(folder, weights, size=8, device="cpu")
     bunch = embed_folder(folder, weights, size=8, device="cpu", skip_bad=True)
     assert bunch.X.shape == (7, 512)

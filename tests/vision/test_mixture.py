@@ -413,7 +413,7 @@ def test_number_of_classes_can_be_chosen(tiny_net, images):
 def test_one_image_in_a_domain(tiny_net, images):
     domains = images.domains.copy()
     domains[0] = 9
-    with pytest.warns(IdentifiabilityWarning, match="domain 9 has one image"):
+    with pytest.warns(IdentifiabilityWarning, match='domain "9" has one image'):
         model = mixture(tiny_net).fit(images.X, domains)
     assert model.domains_.tolist() == [0, 1, 2, 3, 9]
     assert_allclose(model.prevalence_.sum(axis=1), 1)

@@ -11,15 +11,13 @@ from sklearn.utils import Bunch
 
 from shoal.exceptions import CodedWarning, IdentifiabilityWarning, InputError
 from shoal.io.images import (
-    BAD_SHARE,
     ImageList,
-    bad_images,
     inner_folders,
+    judge_bad,
     list_images,
     read_pixels,
-    why_bad,
 )
-from shoal.io.names import join, n_of
+from shoal.io.names import join
 
 __all__ = [
     "check_readable",
@@ -115,17 +113,9 @@ def lone_images(domains: Array) -> tuple[str, str]:
 
 
 def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> None:
-    """Raise E128 when too many of the listed files turned out to be damaged."""
+    """Raise E128 when too many of the listed files turned out to be bad."""
     bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    if not bad or (len(bad) < len(readable) and skip_bad):
-        return
-    if len(bad) <= BAD_SHARE * len(readable):
-        return
-    why, fix = why_bad(listed.root, bad)
-    count = f"{len(bad):,} of {n_of(len(readable), 'image')}"
-    if len(bad) < len(readable):  # else nothing would be left
-        fix += ", or leave them out with skip_bad=True (--skip-bad)"
-    raise InputError("E128", f"{count} cannot be read, such as {bad[0]}{why}", fix)
+    judge_bad(listed.root, bad, len(listed.names), skip_bad)
 
 
 def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:
@@ -182,9 +172,7 @@ def read_class_folders(
         labels += [label] * len(inside)
     images, readable = read_pixels(paths, size, skip_bad=skip_bad)
     files = np.array([path.relative_to(root).as_posix() for path in paths])
-    if not readable.any() and paths:
-        text, fix = bad_images(root, files.tolist(), len(files))
-        raise InputError("E128", text, fix)
+    judge_bad(root, files[~readable].tolist(), len(files), skip_bad)
     return images, np.array(labels, dtype=np.intp)[readable], files[readable]
 
 

@@ -21,9 +21,9 @@ __all__ = [
     "check_image",
     "holds_images",
     "inner_folders",
+    "judge_bad",
     "list_images",
     "read_pixels",
-    "why_bad",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -127,7 +127,7 @@ def list_images(
         domains.append(domain_of(name))
         sizes.append(head[:2])
         formats.append(head[2])
-    messages = _judge_skipped(root, skipped, len(files), skip_bad)
+    messages = judge_bad(root, skipped, len(files), skip_bad)
     if need_domains and domain_from is None:
         messages += _empty_folders(root, domains)
     codes = np.array(domains, dtype=object)
@@ -171,7 +171,7 @@ def read_pixels(
             readable[index] = False
     if not skip_bad:
         bad = [str(path) for path, ok in zip(paths, readable, strict=True) if not ok]
-        _judge_skipped(Path(), bad, len(paths), skip_bad)
+        judge_bad(Path(), bad, len(paths), skip_bad)
     return pixels[readable], readable
 
 
@@ -185,18 +185,28 @@ def as_rgb(image: Any) -> Any:
 
 def bad_images(root: Path, names: Sequence[str], n_files: int) -> tuple[str, str]:
     """Which files could not be read and why, and how to put it right."""
-    why, fix = why_bad(root, names)
-    count = f"{len(names):,} of {n_of(n_files, 'image')}"
-    return f"{count} cannot be read ({join(names, 3)}){why}", fix
-
-
-def why_bad(root: Path, names: Sequence[str]) -> tuple[str, str]:
-    """The fault of the first files if it is one of their pixels, and the fix."""
+    text = f"{len(names):,} of {n_of(n_files, 'image')} cannot be read"
+    text += f" ({join(names, 3)})"
     for name in names[:3]:
         found = _unknown_range(root / name)
         if found is not None:
-            return f"; in {name}, {found}", "save them with 8 or 16 bits"
-    return "", "replace them"
+            return f"{text}; in {name}, {found}", "save them with 8 or 16 bits"
+    return text, "replace them"
+
+
+def judge_bad(
+    root: Path, names: Sequence[str], n_files: int, skip_bad: bool
+) -> list[Message]:
+    """E128 when too many files could not be read, W128 when some."""
+    if not names:
+        return []
+    text, fix = bad_images(root, names, n_files)
+    if len(names) == n_files:  # nothing would be left
+        raise InputError("E128", text, fix)
+    if len(names) > BAD_SHARE * n_files and not skip_bad:
+        hint = f"{fix}, or --skip-bad (skip_bad=True) to leave them out"
+        raise InputError("E128", text, hint)
+    return [Message("W128", text, f"they are left out; {fix} to keep them")]
 
 
 def check_image(path: Path) -> None:
@@ -321,20 +331,6 @@ def _broken(image_module: Any) -> tuple[type[Exception], ...]:
     """What pillow raises about a file that it cannot make sense of."""
     bombs = (image_module.DecompressionBombError, image_module.DecompressionBombWarning)
     return (OSError, SyntaxError, ValueError, EOFError, *bombs)
-
-
-def _judge_skipped(
-    root: Path, skipped: list[str], n_files: int, skip_bad: bool
-) -> list[Message]:
-    """E128 when too many files are bad, W128 when some are."""
-    if not skipped:
-        return []
-    text, fix = bad_images(root, skipped, n_files)
-    if len(skipped) == n_files:  # nothing would be left
-        raise InputError("E128", text, fix)
-    if len(skipped) > BAD_SHARE * n_files and not skip_bad:
-        raise InputError("E128", text, f"{fix}, or --skip-bad to leave them out")
-    return [Message("W128", text, f"they are left out; {fix} to keep them")]
 
 
 def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy as np
 from torch import nn
 
+from shoal.datasets.images_folder import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.validation import check_domains
 from shoal.vision.data import check_images
@@ -95,14 +96,9 @@ def check_images_domains(
         )
     images = check_image_rows(estimator, X, reset=True)
     codes, names = check_domains(domains, n_samples=len(images))
-    counts = np.bincount(codes)
-    if counts.min() == 1:
-        warnings.warn(
-            f"domain {names[counts.argmin()]} has one image, which says next to "
-            "nothing of its mix; leave it out or add images",
-            IdentifiabilityWarning,
-            stacklevel=3,
-        )
+    text, hint = lone_images(names[codes])
+    if text:
+        warnings.warn(f"{text}; {hint}", IdentifiabilityWarning, stacklevel=3)
     return images, codes, names
 
 
