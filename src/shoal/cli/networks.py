@@ -96,11 +96,10 @@ def list_folder(
 
 def warn_unreadable(output: Output, names: list[str], listed: "ImageList") -> None:
     """Say which images turned out to be bad when they were read in full, and why."""
-    from shoal.io.images import bad_images
+    from shoal.io.images import judge_bad
 
-    if names:
-        text, fix = bad_images(listed.root, names, len(listed.names))
-        output.warn("W128", text, f"they are left out; {fix} to keep them")
+    for message in judge_bad(listed.root, names, len(listed.names), skip_bad=True):
+        output.warn(message.code, message.text, message.hint)
 
 
 @contextmanager

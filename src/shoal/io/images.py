@@ -17,7 +17,6 @@ from shoal.io.table import Message
 __all__ = [
     "ImageList",
     "as_rgb",
-    "bad_images",
     "check_image",
     "holds_images",
     "inner_folders",
@@ -183,24 +182,13 @@ def as_rgb(image: Any) -> Any:
     return image.convert("RGB")
 
 
-def bad_images(root: Path, names: Sequence[str], n_files: int) -> tuple[str, str]:
-    """Which files could not be read and why, and how to put it right."""
-    text = f"{len(names):,} of {n_of(n_files, 'image')} cannot be read"
-    text += f" ({join(names, 3)})"
-    for name in names[:3]:
-        found = _unknown_range(root / name)
-        if found is not None:
-            return f"{text}; in {name}, {found}", "save them with 8 or 16 bits"
-    return text, "replace them"
-
-
 def judge_bad(
     root: Path, names: Sequence[str], n_files: int, skip_bad: bool
 ) -> list[Message]:
     """E128 when too many files could not be read, W128 when some."""
     if not names:
         return []
-    text, fix = bad_images(root, names, n_files)
+    text, fix = _tell_bad(root, names, n_files)
     if len(names) == n_files:  # nothing would be left
         raise InputError("E128", text, fix)
     if len(names) > BAD_SHARE * n_files and not skip_bad:
@@ -331,6 +319,17 @@ def _broken(image_module: Any) -> tuple[type[Exception], ...]:
     """What pillow raises about a file that it cannot make sense of."""
     bombs = (image_module.DecompressionBombError, image_module.DecompressionBombWarning)
     return (OSError, SyntaxError, ValueError, EOFError, *bombs)
+
+
+def _tell_bad(root: Path, names: Sequence[str], n_files: int) -> tuple[str, str]:
+    """Which files could not be read and why, and how to put it right."""
+    text = f"{len(names):,} of {n_of(n_files, 'image')} cannot be read"
+    text += f" ({join(names, 3)})"
+    for name in names[:3]:
+        found = _unknown_range(root / name)
+        if found is not None:
+            return f"{text}; in {name}, {found}", "save them with 8 or 16 bits"
+    return text, "replace them"
 
 
 def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:
