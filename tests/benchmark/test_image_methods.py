@@ -145,6 +145,18 @@ def test_discriminator_is_trained_once(problem):
     assert len(set((problem.folder / "discriminators").iterdir()) - files) == 1
 
 
+def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):
+    """Its q(d|x) is enough: other starts on it need neither SCAN nor weights."""
+    answer = find_method("ddfa_si").answer
+    first = answer(problem, 0, **SETTINGS["ddfa_si"])
+    shutil.copytree(problem.folder / "discriminators", tmp_path / "discriminators")
+    elsewhere = replace(problem, folder=tmp_path)
+    again = answer(elsewhere, 0, **SETTINGS["ddfa_si"])
+    assert again.notes["kept"]
+    np.testing.assert_array_equal(first.classes, again.classes)
+    assert not (tmp_path / "scan").exists()
+
+
 def test_unknown_stages_and_absent_weights_are_named(problem):
     with pytest.raises(ValueError, match="stages must be one of"):
         find_method("ddfa_spi").answer(problem, 0, stages="paper", epochs=1)

@@ -9,6 +9,7 @@ all; two runs that train the same network at the same time write the same file.
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,7 +73,10 @@ def trained_scan(
 
 
 def kept_discriminator(
-    problem: ImageProblem, network: ImageDiscriminator, origin: str
+    problem: ImageProblem,
+    network: ImageDiscriminator,
+    origin: str,
+    start: Callable[[], Any] | None = None,
 ) -> Discriminated:
     """q(d|x) of training and test rows, for whatever stages come after.
 
@@ -83,6 +87,9 @@ def kept_discriminator(
         Not fitted.
     origin : str
         Says which weights it starts from.
+    start : callable, default=None
+        Gives its ``backbone`` where that takes a training of its own (SCAN); asked only
+        when no q(d|x) is kept.
     """
     settings = {
         name: repr(value)
@@ -93,6 +100,8 @@ def kept_discriminator(
     path = _place(problem, "discriminators", f"{name}.npz")
     if path is not None and path.exists():
         return _read(path)
+    if start is not None:
+        network.set_params(backbone=start())
     network.fit(problem.X, problem.domains)
     found = Discriminated(
         network.predict_proba(problem.X),

@@ -4,6 +4,7 @@ Importing this module registers them. Weights are read from ``weights`` in the f
 the data; see :mod:`shoal.benchmark.image_kept` for what is trained once.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -20,6 +21,7 @@ from shoal.benchmark.image_kept import (
 from shoal.benchmark.image_problems import ImageProblem, open_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
+from shoal.benchmark.spec import Setting
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
@@ -186,15 +188,15 @@ def _ddfa_si(
     compile: bool = False,
 ) -> Answer:
     """DDFA whose discriminator starts from SCAN."""
-    scan = trained_scan(
-        problem,
-        seed,
-        backbone,
-        epochs=scan_epochs,
-        learning_rate=scan_learning_rate,
-    )
+
+    def start() -> Any:
+        settings: dict[str, Setting] = {
+            "epochs": scan_epochs,
+            "learning_rate": scan_learning_rate,
+        }
+        return trained_scan(problem, seed, backbone, **settings).backbone_
+
     network = ImageDiscriminator(
-        scan.backbone_,
         epochs=epochs,
         learning_rate=read_rates(learning_rates),
         batch_size=batch_size,
@@ -204,7 +206,7 @@ def _ddfa_si(
     )
     origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
     n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
-    return _ddfa(problem, seed, network, origin, n_clusters, stages, stage_seed)
+    return _ddfa(problem, seed, network, origin, n_clusters, stages, stage_seed, start)
 
 
 @register("ddfa_spi")
@@ -311,6 +313,7 @@ def _ddfa(
     n_clusters: int,
     stages: str,
     stage_seed: int | None,
+    start: Callable[[], Any] | None = None,
 ) -> Answer:
     """The stages after discrimination, on the q(d|x) of a network.
 
@@ -321,7 +324,7 @@ def _ddfa(
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
-    q, q_test, about = kept_discriminator(problem, network, origin)
+    q, q_test, about = kept_discriminator(problem, network, origin, start)
     if stages == "published":
         model = paper.ddfa(
             problem.n_classes,
