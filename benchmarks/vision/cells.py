@@ -42,6 +42,7 @@ METHODS: dict[str, tuple[str, dict[str, Setting]]] = {
     "scan": ("scan", {}),
     "scan-prior": ("scan_prior", {}),
     "ddfa-si": ("ddfa_si", {}),
+    "ddfa-si-anchored": ("ddfa_si", {"stages": "anchored"}),
     "ddfa-si-best": ("ddfa_si", {"stages": "best"}),
     "ddfa-spi": ("ddfa_spi", {}),
     "ddfa-spi-best": ("ddfa_spi", {"stages": "best"}),

@@ -137,7 +137,8 @@ def test_discriminator_is_trained_once(problem):
     np.testing.assert_array_equal(first.prevalence, same.prevalence)
     elsewhere = answer(problem, 3, **settings, stage_seed=4)
     assert not np.array_equal(first.prevalence, elsewhere.prevalence)
-    for other in ({"stages": "best"}, {"n_clusters": 5}, {"stage_seed": 4}):
+    others = [{"stages": "best"}, {"stages": "anchored"}]
+    for other in [*others, {"n_clusters": 5}, {"stage_seed": 4}]:
         found = answer(problem, 3, **settings, **other)
         assert found.notes["held_out_loss"] == first.notes["held_out_loss"]
     assert set((problem.folder / "discriminators").iterdir()) == files

@@ -32,7 +32,7 @@ from shoal.vision.scan import SCAN
 Array = NDArray[Any]
 
 TUNED, PLAIN = FineTuning(), SCAN()
-STAGES = ("published", "best")
+STAGES = ("published", "anchored", "best")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
 PUBLISHED_DROPOUT = 0.5
@@ -317,23 +317,26 @@ def _ddfa(
 ) -> Answer:
     """The stages after discrimination, on the q(d|x) of a network.
 
-    ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"best"``: our
-    defaults (anchors by SPA, maximum likelihood). With ``stage_seed`` they start
-    elsewhere, on the very network of ``seed``.
+    ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
+    same with anchors by SPA in NMF's place; ``"best"``: our defaults (SPA, maximum
+    likelihood). With ``stage_seed`` they start elsewhere, on the very network of
+    ``seed``.
     """
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
     q, q_test, about = kept_discriminator(problem, network, origin, start)
-    if stages == "published":
+    if stages == "best":
+        model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
+    else:
         model = paper.ddfa(
             problem.n_classes,
             n_clusters=n_clusters,
             discriminator=_identity,
             random_state=seed,
         )
-    else:
-        model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
+    if stages == "anchored":
+        model.set_params(factorizer="spa")
     model.fit(q, problem.domains)
     classes = model.predict(q_test, problem.domains_test)
     score = model.score(q_test, problem.domains_test)
