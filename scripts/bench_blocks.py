@@ -16,19 +16,26 @@ Metrics = dict[str, Any]
 #: Data set, r, alpha -> method, settings as JSON -> metrics of its waves.
 Cells = Mapping[tuple[str, str, str], Mapping[tuple[str, str], list[Metrics]]]
 Columns = Mapping[str, tuple[str, str]]
+#: Method, first weights, stages -> metrics of its starts.
+Starts = Mapping[tuple[str, str, str], list[Metrics]]
 
 BEST = json.dumps({"stages": "best"})
 SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
 SMALLER_VIEWS_NETWORK = json.dumps({"backbone": "simclr24_resnet18"})
+FIRST_WEIGHTS = {"ddfa_si": "simclr_resnet18", "ddfa_ri": "random"}
 CIFAR_COLUMNS: Columns = {
+    "shoal, frozen": ("ours_frozen", "{}"),
+    "shoal, end to end": ("ours_end_to_end", "{}"),
+    "taught with labels": ("oracle", "{}"),
+    "shoal, frozen, smaller views": ("ours_frozen", SMALLER_VIEWS),
+    "shoal, end to end, smaller views": ("ours_end_to_end", SMALLER_VIEWS_NETWORK),
+    "taught with labels, smaller views": ("oracle", SMALLER_VIEWS_NETWORK),
+}
+BASELINE_COLUMNS: Columns = {
+    "SCAN": ("scan", "{}"),
     "SCAN + domain prior": ("scan_prior", "{}"),
     "DDFA (SI), our run": ("ddfa_si", "{}"),
     "DDFA (SI), our stages": ("ddfa_si", BEST),
-    "shoal, frozen": ("ours_frozen", "{}"),
-    "shoal, end to end": ("ours_end_to_end", "{}"),
-    "shoal, frozen, smaller views": ("ours_frozen", SMALLER_VIEWS),
-    "shoal, end to end, smaller views": ("ours_end_to_end", SMALLER_VIEWS_NETWORK),
-    "taught with labels": ("oracle", "{}"),
 }
 PAIR_COLUMNS: Columns = {
     "SCAN": ("scan", "{}"),
@@ -67,12 +74,13 @@ def headline() -> str:
     found, published = read_store("cifar"), read_published()
     gains, factors, shares = [], [], []
     for cell, best in published.items():
-        ours = found[cell]["ours_end_to_end", "{}"]
+        ours = found[cell]["ours_end_to_end", SMALLER_VIEWS_NETWORK]
         accuracy, error = map(float, best.split(" / "))
         reached = mean(one["accuracy"] for one in ours)
         gains.append(reached - accuracy)
         factors.append(error / mean(one["prevalence_error"] for one in ours))
-        taught = {one["wave"]: one for one in found[cell]["oracle", "{}"]}
+        runs = found[cell]["oracle", SMALLER_VIEWS_NETWORK]
+        taught = {one["wave"]: one for one in runs}
         shares += [
             one["accuracy"] / taught[one["wave"]]["accuracy"]
             for one in ours
@@ -104,25 +112,77 @@ def end_to_end() -> str:
     return table(["data", "domains", "α", "paper's best", *CIFAR_COLUMNS], rows)
 
 
+def baselines() -> str:
+    """CIFAR cells: the paper's DDFA (SI), and the baselines in our hands."""
+    found = read_store("cifar")
+    rows = [
+        [
+            *cell,
+            read_paper(cell, "DDFA (SI)"),
+            *show_cell(found[cell], BASELINE_COLUMNS),
+        ]
+        for cell in read_published()
+    ]
+    header = ["data", "domains", "α", "DDFA (SI), paper"]
+    return table([*header, *BASELINE_COLUMNS], rows)
+
+
+def scan_start() -> str:
+    """DDFA (SI): what the stages do on one network, from the paper's to ours."""
+    found = read_store("cifar")
+    rows = [
+        [
+            *cell,
+            read_paper(cell, "DDFA (SI)"),
+            show_runs(only_wave_0(found[cell]["ddfa_si", "{}"])),
+            *(
+                show_runs(starts["ddfa_si", "simclr_resnet18", stages])
+                for stages in ("published", "anchored", "best")
+            ),
+        ]
+        for cell, starts in read_starts().items()
+    ]
+    header = ["data", "domains", "α", "paper", "our run", "twenty starts"]
+    return table([*header, "SPA for NMF", "our stages"], rows)
+
+
+def other_starts() -> str:
+    """DDFA as published and with our stages, from other weights."""
+    found = read_store("cifar")
+    rows = [
+        [
+            *cell,
+            *(
+                show_runs(starts["ddfa_si", "simclr24_resnet18", stages])
+                for stages in ("published", "best")
+            ),
+            *(
+                show_runs(found[cell]["ddfa_spi", settings])
+                for settings in ("{}", BEST)
+            ),
+        ]
+        for cell, starts in read_starts().items()
+    ]
+    header = ["data", "domains", "α", "SI, smaller views", "SI, our stages"]
+    return table([*header, "SPI", "SPI, our stages"], rows)
+
+
 def random_start() -> str:
     """DDFA (RI) of the paper and ours, with five starts on the same networks."""
-    found, starts = read_store("cifar"), read_store("starts")
-    rows = []
-    for cell, methods in starts.items():
-        by_stages: dict[str, list[Metrics]] = defaultdict(list)
-        for (_, settings), metrics in methods.items():
-            by_stages[json.loads(settings).get("stages", "published")] += metrics
-        majority = [m for m in found[cell]["majority", "{}"] if m["wave"] == 0]
-        rows.append(
-            [
-                *cell,
-                show_runs(majority),
-                read_paper(cell, "DDFA (RI)"),
-                show_runs(found[cell]["ddfa_ri", "{}"]),
-                show_runs(by_stages["published"]),
-                show_runs(by_stages["best"]),
-            ]
-        )
+    found = read_store("cifar")
+    rows = [
+        [
+            *cell,
+            show_runs(only_wave_0(found[cell]["majority", "{}"])),
+            read_paper(cell, "DDFA (RI)"),
+            show_runs(found[cell]["ddfa_ri", "{}"]),
+            *(
+                show_runs(starts["ddfa_ri", "random", stages])
+                for stages in ("published", "best")
+            ),
+        ]
+        for cell, starts in read_starts().items()
+    ]
     header = ["data", "domains", "α", "majority", "paper", "our run", "five starts"]
     return table([*header, "five starts, our stages"], rows)
 
@@ -212,6 +272,24 @@ def read_store(name: str) -> Cells:
         metrics = record["metrics"] | {"wave": spec["wave"]}
         found[cell][spec["method"], settings].append(metrics)
     return found
+
+
+def read_starts() -> Mapping[tuple[str, str, str], Starts]:
+    """Runs of the store of starts by cell; method, first weights and stages."""
+    found: dict[Any, dict[Any, list[Metrics]]] = {}
+    for cell, methods in read_store("starts").items():
+        found[cell] = defaultdict(list)
+        for (method, text), metrics in methods.items():
+            settings = json.loads(text)
+            weights = settings.get("backbone", FIRST_WEIGHTS[method])
+            stages = settings.get("stages", "published")
+            found[cell][method, weights, stages] += metrics
+    return found
+
+
+def only_wave_0(metrics: list[Metrics]) -> list[Metrics]:
+    """The runs on the first of a cell's matrices."""
+    return [one for one in metrics if one["wave"] == 0]
 
 
 def show_cell(

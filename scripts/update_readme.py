@@ -19,11 +19,14 @@ from statistics import mean, pstdev
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bench_blocks import (
+    baselines,
     clusters,
     end_to_end,
     headline,
+    other_starts,
     pairs,
     random_start,
+    scan_start,
     table,
     twin,
 )
@@ -294,6 +297,9 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/benchmarks.md": {
         "losses": losses,
         "end_to_end": end_to_end,
+        "baselines": baselines,
+        "scan_start": scan_start,
+        "other_starts": other_starts,
         "random_start": random_start,
         "clusters": clusters,
         "pairs": pairs,

@@ -35,12 +35,27 @@ SQUARE_CELLS = [
 ]
 
 
-def published_random_starts():
+def published(method):
+    """What the paper states of a method, with its spread, by cell."""
     return {
         (result.dataset, result.n_domains, result.alpha): result
         for result in paper_results()
-        if result.method == "DDFA (RI)" and result.table.startswith("appendix_E")
+        if result.method == method and result.table.startswith("appendix_E")
     }
+
+
+def starts_of(method, **first_weights):
+    """Accuracies and likelihoods by cell and stages, of several starts on a network."""
+    accuracies, scores = defaultdict(list), defaultdict(list)
+    for record in Store(BENCH / "starts").records().values():
+        spec = Spec.from_dict(record["spec"])
+        settings = {"stages": "published", **dict(spec.settings)}
+        del settings["stage_seed"]
+        key = (spec.dataset, spec.n_domains, spec.alpha), settings.pop("stages")
+        if spec.method == method and settings == first_weights:
+            accuracies[key].append(record["metrics"]["accuracy"])
+            scores[key].append(record["notes"]["score"])
+    return accuracies, scores
 
 
 def runs_with(settings):
@@ -113,13 +128,58 @@ def test_published_ddfa_is_reproduced_on_cifar20(cifar):
             assert abs(mean(cifar, cell, "ddfa_si") - result.accuracy) < 0.06
 
 
+@pytest.mark.parametrize("network", [{}, SMALLER_VIEWS_NETWORK], ids=["32", "24"])
+def test_ddfa_from_scan_is_the_papers_but_for_the_chance_of_one_nmf(network):
+    """Means of 20 starts within a deviation in five of six cells; the sixth is below.
+
+    There NMF is to blame: anchors in its place, on the same clusters, are far above.
+    """
+    theirs = published("DDFA (SI)")
+    starts, _ = starts_of("ddfa_si", **network)
+    distance = {}
+    for cell in SQUARE_CELLS:
+        runs, anchored, best = (
+            np.array(starts[cell, s]) for s in ("published", "anchored", "best")
+        )
+        assert (len(runs), len(anchored), len(best)) == (20, 20, 5)
+        excess = runs.mean() - theirs[cell].accuracy
+        distance[cell] = excess / theirs[cell].accuracy_std
+        assert best.mean() > runs.mean() + 0.03
+        assert best.std(ddof=1) < runs.std(ddof=1) / 2
+        if cell[0] == "cifar10" and cell[2] != 0.5:
+            assert anchored.mean() > runs.mean() + 0.12
+    last = distance.pop(("cifar10", 10, 10))
+    assert -3.1 < last < -2
+    assert max(map(abs, distance.values())) < 1
+
+
+def test_the_single_runs_from_scan_are_within_two_deviations_in_four_of_six(cifar):
+    distance = {
+        cell: (cifar[cell, "ddfa_si"][0]["accuracy"] - theirs.accuracy)
+        / theirs.accuracy_std
+        for cell, theirs in published("DDFA (SI)").items()
+        if cell in SQUARE_CELLS
+    }
+    beyond = [cell for cell in SQUARE_CELLS if abs(distance[cell]) > 2]
+    assert beyond == [("cifar10", 10, 3), ("cifar10", 10, 10)]
+
+
+def test_a_self_supervised_start_is_reported_where_the_paper_has_no_number(cifar):
+    best = runs_with({"stages": "best"})
+    assert not [cell for cell in published("DDFA (SPI)") if cell in SQUARE_CELLS]
+    for cell in SQUARE_CELLS:
+        gain = mean(best, cell, "ddfa_spi", waves=[0])
+        gain -= mean(cifar, cell, "ddfa_spi", waves=[0])
+        assert gain > 0.03
+
+
 def test_a_random_start_reaches_the_paper(cifar):
     """Wave 0 of DDFA (RI) in no cell below by more than a published deviation."""
-    published = published_random_starts()
+    stated = published("DDFA (RI)")
     distance, below = {}, []
     for cell in SQUARE_CELLS:
         reached = cifar[cell, "ddfa_ri"][0]["accuracy"]
-        theirs = published[cell]
+        theirs = stated[cell]
         distance[cell] = (reached - theirs.accuracy) / theirs.accuracy_std
         below.append(reached < cifar[cell, "majority"][0]["accuracy"])
     assert min(distance.values()) > -1
@@ -129,14 +189,8 @@ def test_a_random_start_reaches_the_paper(cifar):
 
 def test_five_starts_on_one_network_tell_what_chance_does():
     """As published within two deviations or above; ours wins on CIFAR-10 alone."""
-    published = published_random_starts()
-    starts, scores = defaultdict(list), defaultdict(list)
-    for record in Store(BENCH / "starts").records().values():
-        spec = Spec.from_dict(record["spec"])
-        cell = spec.dataset, spec.n_domains, spec.alpha
-        stages = dict(spec.settings).get("stages", "published")
-        starts[cell, stages].append(record["metrics"]["accuracy"])
-        scores[cell, stages].append(record["notes"]["score"])
+    stated = published("DDFA (RI)")
+    starts, scores = starts_of("ddfa_ri")
     assert {len(runs) for runs in starts.values()} == {5}
     above = []
     for cell in SQUARE_CELLS:
@@ -144,9 +198,9 @@ def test_five_starts_on_one_network_tell_what_chance_does():
         assert (ours > theirs) == (cell[0] == "cifar10")
         if cell[0] == "cifar20":  # although they explain the domains better
             assert min(scores[cell, "best"]) > max(scores[cell, "published"])
-        distance = theirs - published[cell].accuracy
-        assert distance > -2 * published[cell].accuracy_std
-        if distance > 2 * published[cell].accuracy_std:
+        distance = theirs - stated[cell].accuracy
+        assert distance > -2 * stated[cell].accuracy_std
+        if distance > 2 * stated[cell].accuracy_std:
             above.append(cell)
     assert above == [("cifar20", 20, 3), ("cifar10", 10, 0.5)]
 
@@ -163,20 +217,33 @@ def test_features_of_smaller_views_are_better_in_every_cell(cifar):
 
 
 def test_networks_of_smaller_views_are_better_end_to_end_too(cifar):
-    """Wave 0, against the earlier networks and against their own frozen fits."""
+    """Three waves, against the earlier networks and against their own frozen fits."""
     tuned, frozen = runs_with(SMALLER_VIEWS_NETWORK), runs_with(SMALLER_VIEWS)
-    gain, over_frozen, shares = {}, {}, []
+    gain, over_frozen = {}, {}
     for cell in CELLS:
-        reached = tuned[cell, "ours_end_to_end"][0]["accuracy"]
-        gain[cell] = reached - cifar[cell, "ours_end_to_end"][0]["accuracy"]
-        over_frozen[cell] = reached - frozen[cell, "ours_frozen"][0]["accuracy"]
-        for taught in tuned[cell, "oracle"].values():
-            shares.append(reached / taught["accuracy"])
-    assert min(gain.values()) > 0
-    assert np.mean([*gain.values()]) == pytest.approx(0.013, abs=5e-4)
-    assert max(gain.values()) == pytest.approx(0.056, abs=5e-4)
-    assert np.mean([*over_frozen.values()]) == pytest.approx(0.020, abs=5e-4)
+        reached = mean(tuned, cell, "ours_end_to_end")
+        gain[cell] = reached - mean(cifar, cell, "ours_end_to_end")
+        over_frozen[cell] = reached - mean(frozen, cell, "ours_frozen")
+    assert sum(value > 0 for value in gain.values()) == 19
+    assert min(gain.values()) > -0.003
+    for dataset, expected in (("cifar20", 0.020), ("cifar10", 0.003)):
+        gains = [value for cell, value in gain.items() if cell[0] == dataset]
+        assert np.mean(gains) == pytest.approx(expected, abs=5e-4)
+    assert min(over_frozen.values()) > 0.003
+    assert np.mean([*over_frozen.values()]) == pytest.approx(0.019, abs=5e-4)
     mixed = [value for cell, value in over_frozen.items() if cell[2] == 10]
-    assert np.mean(mixed) == pytest.approx(0.028, abs=5e-4)
-    assert len(shares) == 3
-    assert min(shares) > 0.98
+    assert np.mean(mixed) == pytest.approx(0.029, abs=5e-4)
+
+
+def test_networks_of_smaller_views_come_near_their_own_ceiling():
+    """Wave 0, beside the same network taught with labels."""
+    tuned = runs_with(SMALLER_VIEWS_NETWORK)
+    share = {
+        cell: tuned[cell, "ours_end_to_end"][0]["accuracy"]
+        / tuned[cell, "oracle"][0]["accuracy"]
+        for cell in CELLS
+    }
+    assert np.mean([*share.values()]) == pytest.approx(0.982, abs=5e-4)
+    far = [cell for cell in CELLS if share[cell] < 0.95]
+    assert far == [("cifar20", 25, 10), ("cifar20", 30, 10)]
+    assert min(share.values()) == pytest.approx(0.923, abs=5e-4)
