@@ -408,6 +408,20 @@ def test_images_in_no_folder_of_a_domain(cli, tmp_path, weights):
     assert cli(*embed_with(weights, "--domain-from", "(.)[.]png")).code == 0
 
 
+def test_pretraining_needs_no_domains(cli, tmp_path):
+    """Images side by side, some of them in folders: all are taken."""
+    for name in ("a.png", "b.png", "beach/c.png", "beach/far/d.png"):
+        save_photo(tmp_path / "photos" / name)
+    (tmp_path / "photos" / "nothing").mkdir()
+    photo = Image.open(tmp_path / "photos" / "a.png")
+    photo.save(tmp_path / "photos" / "beach" / "e.jpg")
+    ended = cli(*TRAIN, "--epochs", 1, "--json")
+    assert ended.code == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert told["data"]["n_images"] == 5
+    assert told["messages"] == []
+
+
 def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
     whole = weights.read_bytes()
     (tmp_path / "torn.safetensors").write_bytes(whole[: len(whole) // 2])

@@ -73,23 +73,23 @@ def start_torch(device: str, threads: int | None) -> Any:
 
 
 def list_folder(
-    output: Output, images: Path, pictures: Pictures, *, domains_matter: bool = True
+    output: Output, images: Path, pictures: Pictures, *, need_domains: bool = True
 ) -> "ImageList":
-    """The images of a folder; what is odd about them is said as warnings.
-
-    Where domains do not matter, nothing is said of thin ones (W111).
-    """
+    """The images of a folder; what is odd about them is said as warnings."""
     from shoal.io.images import list_images
 
     if not images.is_dir():
-        hint = "give the folder that holds a folder of images for every domain"
+        hint = "give a folder of images"
+        if need_domains:
+            hint = "give the folder that holds a folder of images for every domain"
         raise CommandError("E101", f'no folder "{images}"', hint)
     listed = list_images(
-        images, domain_from=pictures.domain_from, skip_bad=pictures.skip_bad
+        images,
+        domain_from=pictures.domain_from,
+        skip_bad=pictures.skip_bad,
+        need_domains=need_domains,
     )
     for message in listed.messages:
-        if message.code == "W111" and not domains_matter:
-            continue
         output.warn(message.code, message.text, message.hint)
     return listed
 

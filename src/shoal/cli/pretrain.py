@@ -89,7 +89,8 @@ def pretrain(
 ) -> None:
     """Train a network on images without labels, for `shoal embed`.
 
-    Images of several sizes need --size. While it trains, the folder --out
+    The images may lie at any depth, in folders of domains or not. Images of several
+    sizes need --size. While it trains, the folder --out
     (NAME-encoder) holds a checkpoint, from which --resume goes on; the same options
     then end with the same network as a run that was never stopped. At the end it holds
     encoder.safetensors and history.json, the loss of every epoch.
@@ -153,7 +154,7 @@ def read(output: Output, images: Path, pictures: Pictures) -> Any:
     from shoal.datasets.images_folder import check_readable, common_size
     from shoal.io.images import read_pixels
 
-    listed = list_folder(output, images, pictures, domains_matter=False)
+    listed = list_folder(output, images, pictures, need_domains=False)
     check_count(images, len(listed.names))
     size = pictures.size or common_size(listed)
     check_room(len(listed.names), size)
