@@ -34,9 +34,9 @@ COLUMNS = {
     ),
     "W111": Explanation(
         "a thin domain",
-        "A domain has so few rows (or images) that its mix of classes cannot be read with any "
-        "precision, whatever the method. Merge it with a domain of the same kind, or "
-        "read its interval rather than its estimate. Every domain counts alike in "
+        "A domain has so few rows (or images) that its mix of classes cannot be read "
+        "with any precision, whatever the method. Merge it with a domain of the same "
+        "kind, or read its interval rather than its estimate. Every domain counts alike in "
         "the fit, so a thin one also makes the others a little less sure. A folder in "
         "which no image can be read is no domain at all and is left out.",
     ),
