@@ -127,6 +127,8 @@ def keep_tally(args: argparse.Namespace, tally: Tally) -> None:
         "device": gpu or "CPU",
         "runs_per_hour": round(len(tally.done) * 3600 / tally.seconds, 1),
     }
+    if args.beside:
+        line["beside"] = args.beside
     with args.tally.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
@@ -147,6 +149,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument(
         "--tally", type=Path, help="JSON file that gets a line: runs, workers, seconds"
     )
+    cli.add_argument("--beside", help="what else the machine does, for --tally")
     cli.add_argument("--list", action="store_true", help="print the specs and stop")
     tuning = cli.add_argument_group("end to end (and the frozen start)")
     for name, kind in TUNING.items():

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from shoal.benchmark import paper  # noqa: E402
 from shoal.benchmark.image_kept import trained_scan  # noqa: E402
 from shoal.benchmark.image_problems import with_pool  # noqa: E402
 from shoal.benchmark.methods import find_method  # noqa: E402
@@ -144,6 +145,33 @@ def test_discriminator_is_trained_once(problem):
     assert set((problem.folder / "discriminators").iterdir()) == files
     answer(problem, 4, **settings)
     assert len(set((problem.folder / "discriminators").iterdir()) - files) == 1
+
+
+def test_anchored_stages_take_every_cluster_for_a_class(problem, tmp_path):
+    """With m = k SPA leaves the clusters as they are: prevalences are their shares."""
+    shutil.copytree(problem.folder / "weights", tmp_path / "weights")
+    alone = replace(problem, folder=tmp_path)
+    settings = {"epochs": 1, "batch_size": 64, "learning_rates": "3e-4"}
+    answer = find_method("ddfa_spi").answer
+    published, anchored = (
+        answer(alone, 3, **settings, stages=stages).prevalence
+        for stages in ("published", "anchored")
+    )
+    assert np.abs(anchored - published).max() > 1e-3
+    (kept,) = (tmp_path / "discriminators").iterdir()
+    q = np.load(kept)["q"]
+    k = problem.n_classes
+    model = paper.ddfa(k, discriminator=lambda rows: rows, random_state=3)
+    clusters = model.fit(q, problem.domains).discretizer_.predict(q)
+    shares = np.array(
+        [
+            np.bincount(clusters[problem.domains == domain], minlength=k)
+            for domain in np.unique(problem.domains)
+        ]
+    )
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    shares, anchored = (found[:, np.argsort(found[0])] for found in (shares, anchored))
+    np.testing.assert_allclose(anchored, shares, atol=1e-6)
 
 
 def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):

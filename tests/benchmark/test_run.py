@@ -3,7 +3,9 @@
 import itertools
 import json
 import os
+import re
 import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -391,6 +393,27 @@ def command_line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
         return b""
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("src/shoal/base.py", "+"), ("results/store.jsonl", "")]
+)
+def test_a_store_that_is_filled_does_not_make_a_checkout_differ(
+    tmp_path, monkeypatch, name, sign
+):
+    path = tmp_path / name
+    for file in (path, tmp_path / "src" / "shoal" / "__init__.py"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("first\n")
+    known = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init"], ["add", "."], [*known, "commit", "-m", "first"]):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, timeout=60)
+    monkeypatch.setattr(meter.shoal, "__file__", tmp_path / "src/shoal/__init__.py")
+    path.write_text("second\n")
+    meter._revision.cache_clear()
+    revision = meter.provenance()["revision"]
+    meter._revision.cache_clear()
+    assert re.fullmatch("[0-9a-f]{12}" + re.escape(sign), revision)
 
 
 def test_machines_without_git_are_told_the_revision(monkeypatch):

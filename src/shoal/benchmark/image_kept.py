@@ -2,8 +2,9 @@
 
 SCAN is the same for every matrix of a data set, and what DDFA's discriminator says does
 not depend on the stages after it: ``scan`` and ``discriminators`` in the folder of the
-data hold them. A file is named by all that it depends on, and appears whole or not at
-all; two runs that train the same network at the same time write the same file.
+data hold them. A file is named by all that it depends on, weights by their name: delete
+the file when weights of the same name are others. It appears whole or not at all; two
+runs that train the same network at the same time write the same file.
 """
 
 import hashlib

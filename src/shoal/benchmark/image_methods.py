@@ -21,7 +21,6 @@ from shoal.benchmark.image_kept import (
 from shoal.benchmark.image_problems import ImageProblem, open_weights
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
-from shoal.benchmark.spec import Setting
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
@@ -190,11 +189,14 @@ def _ddfa_si(
     """DDFA whose discriminator starts from SCAN."""
 
     def start() -> Any:
-        settings: dict[str, Setting] = {
-            "epochs": scan_epochs,
-            "learning_rate": scan_learning_rate,
-        }
-        return trained_scan(problem, seed, backbone, **settings).backbone_
+        scan = trained_scan(
+            problem,
+            seed,
+            backbone,
+            epochs=scan_epochs,
+            learning_rate=scan_learning_rate,
+        )
+        return scan.backbone_
 
     network = ImageDiscriminator(
         epochs=epochs,
@@ -318,9 +320,9 @@ def _ddfa(
     """The stages after discrimination, on the q(d|x) of a network.
 
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
-    same with anchors by SPA in NMF's place; ``"best"``: our defaults (SPA, maximum
-    likelihood). With ``stage_seed`` they start elsewhere, on the very network of
-    ``seed``.
+    same with anchors by SPA in NMF's place (with as many clusters as classes, every
+    cluster is one); ``"best"``: our defaults (SPA, maximum likelihood). With
+    ``stage_seed`` they start elsewhere, on the very network of ``seed``.
     """
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:

@@ -81,21 +81,30 @@ def _installed(name: str) -> str | None:
 def _revision() -> str | None:
     """Commit of the checkout that shoal runs from, with ``+`` if files differ.
 
+    Files of ``results`` do not count: a store that is being filled always differs.
     Machines without git are told by the variable ``SHOAL_REVISION``.
     """
-    command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
     try:
-        found = subprocess.run(
-            [*command, "--exclude=*"],
-            cwd=Path(shoal.__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
+        commit = _git("describe", "--always", "--abbrev=12", "--exclude=*")
+        changed = _git(
+            "diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)results"
         )
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("SHOAL_REVISION")
-    return found.stdout.strip() or None
+    return commit + "+" * bool(changed) or None
+
+
+def _git(*arguments: str) -> str:
+    """What git says of the checkout that shoal runs from."""
+    found = subprocess.run(
+        ["git", *arguments],
+        cwd=Path(shoal.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return found.stdout.strip()
 
 
 def _find_gpu() -> Any:
