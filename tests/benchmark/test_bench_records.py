@@ -1,5 +1,6 @@
 """What the committed stores of the benchmark must hold, and what they must show."""
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -104,13 +105,13 @@ def test_pairs_have_every_method_in_every_cell():
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell)))
 def test_ours_beats_all_that_was_published(cifar, smaller, cell):
     """Accuracy and error of the prevalences, frozen and end to end, in every cell."""
-    published = [
+    theirs = [
         result
         for result in paper_results()
         if (result.dataset, result.n_domains, result.alpha) == cell
     ]
-    accuracy = max(r.accuracy for r in published if r.accuracy is not None)
-    error = min(r.prevalence_error for r in published if r.prevalence_error is not None)
+    accuracy = max(r.accuracy for r in theirs if r.accuracy is not None)
+    error = min(r.prevalence_error for r in theirs if r.prevalence_error is not None)
     ours = [(cifar, "ours_frozen"), (cifar, "ours_end_to_end")]
     for found, method in [*ours, (smaller, "ours_end_to_end")]:
         assert mean(found, cell, method) > accuracy
@@ -135,15 +136,23 @@ def test_published_ddfa_is_reproduced_on_cifar20(cifar):
             assert abs(mean(cifar, cell, "ddfa_si") - result.accuracy) < 0.06
 
 
-@pytest.mark.parametrize("network", [{}, SMALLER_VIEWS_NETWORK], ids=["32", "24"])
-def test_ddfa_from_scan_is_the_papers_but_for_the_chance_of_one_nmf(network):
-    """Means of 20 starts within a deviation in five of six cells; the sixth is below.
+@pytest.mark.parametrize(
+    ("network", "least", "most", "scatter", "lost"),
+    [
+        ({}, 0.047, 0.261, 0.010, [10]),
+        (SMALLER_VIEWS_NETWORK, 0.032, 0.294, 0.016, [0.5, 3]),
+    ],
+    ids=["32", "24"],
+)
+def test_ddfa_from_scan_over_many_starts(network, least, most, scatter, lost):
+    """Within a deviation of the paper in five of six cells; our stages gain in all.
 
-    There NMF is to blame: anchors in its place, on the same clusters, are far above.
+    On CIFAR-10 the clusters themselves, taken for classes, are better than one NMF of
+    them, and at some alphas better than our stages.
     """
     theirs = published("DDFA (SI)")
     starts, _ = starts_of("ddfa_si", **network)
-    distance = {}
+    distance, gain, spread, better = {}, [], [], []
     for cell in SQUARE_CELLS:
         runs, anchored, best = (
             np.array(starts[cell, s]) for s in ("published", "anchored", "best")
@@ -151,13 +160,51 @@ def test_ddfa_from_scan_is_the_papers_but_for_the_chance_of_one_nmf(network):
         assert (len(runs), len(anchored), len(best)) == (20, 20, 5)
         excess = runs.mean() - theirs[cell].accuracy
         distance[cell] = excess / theirs[cell].accuracy_std
-        assert best.mean() > runs.mean() + 0.03
-        assert best.std(ddof=1) < runs.std(ddof=1) / 2
-        if cell[0] == "cifar10" and cell[2] != 0.5:
-            assert anchored.mean() > runs.mean() + 0.12
-    last = distance.pop(("cifar10", 10, 10))
-    assert -3.1 < last < -2
+        gain.append(best.mean() - runs.mean())
+        spread.append(best.std(ddof=1))
+        assert (anchored.mean() > runs.mean()) == (cell[0] == "cifar10")
+        if anchored.mean() > best.mean():
+            better.append(cell)
+    assert -3.1 < distance.pop(("cifar10", 10, 10)) < -2
     assert max(map(abs, distance.values())) < 1
+    assert (min(gain), max(gain)) == pytest.approx((least, most), abs=6e-4)
+    assert max(spread) == pytest.approx(scatter, abs=6e-4)
+    assert better == [("cifar10", 10, alpha) for alpha in lost]
+
+
+def test_one_nmf_of_a_perfect_table_gives_no_more_where_we_are_below_the_paper():
+    """CIFAR-10, r = 10, alpha 10: the first matrix is the least of the paper's five."""
+    cells = json.loads((BENCH / "chance.json").read_text())["cells"]
+    found = {
+        one["wave"]: (one["accuracy"], one["accuracy_std"])
+        for one in cells
+        if (one["dataset"], one["alpha"]) == ("cifar10", 10)
+    }
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    least, scatter = found[0]
+    assert least == min(accuracy for accuracy, _ in found.values())
+    assert (least, scatter) == pytest.approx((0.566, 0.122), abs=6e-4)
+    assert np.mean([*found.values()], axis=0)[0] == pytest.approx(0.593, abs=6e-4)
+    runs, _ = starts_of("ddfa_si")
+    reached = np.mean(runs[("cifar10", 10, 10), "published"])
+    assert abs(reached - least) < 2 * scatter / np.sqrt(60) + 0.076 / np.sqrt(20)
+
+
+def test_networks_of_the_starts_were_trained_on_a_gpu_from_scans_of_known_accuracy():
+    scans, n_networks = {}, 0
+    for record in Store(BENCH / "networks").records().values():
+        spec = Spec.from_dict(record["spec"])
+        assert record["device"] == "NVIDIA H200"
+        if spec.method == "scan":
+            weights = dict(spec.settings).get("backbone")
+            scans[spec.dataset, weights] = record["metrics"]["accuracy"]
+        else:
+            n_networks += 1
+    assert n_networks == 2 * len(SQUARE_CELLS)
+    newer = SMALLER_VIEWS_NETWORK["backbone"]
+    stated = {("cifar20", None): 0.388, ("cifar10", None): 0.721}
+    stated |= {("cifar20", newer): 0.443, ("cifar10", newer): 0.744}
+    assert scans == pytest.approx(stated, abs=6e-4)
 
 
 def test_the_single_runs_from_scan_are_within_two_deviations_in_four_of_six(cifar):
@@ -226,8 +273,18 @@ def test_features_of_smaller_views_are_better_in_every_cell(cifar):
 def test_networks_of_smaller_views_are_better_end_to_end_too(cifar, smaller):
     """Three waves, against the earlier networks and against their own frozen fits."""
     frozen = runs_with(SMALLER_VIEWS)
-    gain, over_frozen, lost = {}, {}, []
+    gain, over_frozen, lost, errors = {}, {}, [], []
     for cell in CELLS:
+        errors.append(
+            [
+                mean(*one, "prevalence_error")
+                for one in (
+                    (smaller, cell, "ours_end_to_end"),
+                    (frozen, cell, "ours_frozen"),
+                    (cifar, cell, "ours_end_to_end"),
+                )
+            ]
+        )
         tuned = smaller[cell, "ours_end_to_end"]
         reached = mean(smaller, cell, "ours_end_to_end")
         gain[cell] = reached - mean(cifar, cell, "ours_end_to_end")
@@ -239,6 +296,9 @@ def test_networks_of_smaller_views_are_better_end_to_end_too(cifar, smaller):
             if tuned[wave]["accuracy"] < start[wave]["accuracy"]
         ]
     assert lost == [(("cifar20", 20, 3), 1)]
+    assert sum(own > start for own, start, _ in errors) == 16
+    stated = [0.0041, 0.0035, 0.0046]
+    assert np.mean(errors, axis=0) == pytest.approx(stated, abs=6e-5)
     assert sum(value > 0 for value in gain.values()) == 19
     assert min(gain.values()) > -0.003
     for dataset, expected in (("cifar20", 0.020), ("cifar10", 0.003)):
