@@ -112,6 +112,28 @@ def test_counts_from_the_least_on_pass():
     validation.check_whole(3, n_starts=3)
 
 
+def test_numbers_of_a_range():
+    validation.check_real(0, rate=0, share=np.float32(0.5), weight=1e300)
+    validation.check_real(0, 1, rate=1, share=0.0)
+    validation.check_real(0, 1, above=True, rate=1, share=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "values"),
+    [
+        ({}, "from 0", [-1e-9, np.nan, np.inf, "1", None, True, [1.0]]),
+        ({"most": 1}, "from 0 to 1", [1.1, -1]),
+        ({"above": True}, "above 0", [0, -0.0]),
+        ({"most": 1, "above": True}, "above 0, 1 at most", [0, 1.5]),
+    ],
+)
+def test_other_numbers_are_named_with_what_was_given(options, expected, values):
+    for value in values:
+        text = f"rate must be a number {expected}, got {value!r}"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            validation.check_real(0, **options, weight=0.5, rate=value)
+
+
 @pytest.mark.parametrize("value", [2, -1, 3.0, np.float64(4), "3", None, True])
 def test_other_counts_are_named_with_what_was_given(value):
     message = f"^n_folds must be a whole number from 3, got {re.escape(repr(value))}$"

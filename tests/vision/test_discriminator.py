@@ -199,6 +199,12 @@ def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
     [
         ({"view": "heavy"}, ValueError, "view must be"),
         ({"backbone": torch.nn.Linear(2, 2)}, TypeError, "backbone must be"),
+        ({"learning_rate": []}, ValueError, "must be one number or more, got \\[\\]"),
+        ({"learning_rate": [1e-3, -1]}, ValueError, "number above 0, got -1"),
+        ({"learning_rate": "fast"}, ValueError, "number above 0, got 'fast'"),
+        ({"epochs": 1.5}, ValueError, "epochs must be a whole number from 1, got 1.5"),
+        ({"decay": 0}, ValueError, "decay must be a number above 0, 1 at most, got 0"),
+        ({"head_factor": -1}, ValueError, "head_factor must be a number from 0, got"),
         ({"learning_rate": 1e30}, ValueError, "learning_rate=1e\\+30 is too large"),
         ({"valid_share": 0.0}, ValueError, "valid_share"),
         ({"valid_share": 0.001}, ValueError, "holds out none"),

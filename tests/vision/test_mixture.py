@@ -488,3 +488,9 @@ def test_settings_that_make_no_sense(tiny_net, images, settings, kind, text):
         FineTuning(batch_norm="eval")
     with pytest.raises(ValueError, match="average"):
         FineTuning(average=1.0)
+    with pytest.raises(ValueError, match="head_rate must be a number from 0, got -1"):
+        FineTuning(head_rate=-1)
+    with pytest.raises(ValueError, match="threshold must be a number from 0 to 1"):
+        FineTuning(threshold=2)
+    with pytest.raises(ValueError, match="epochs must be a whole number from 0"):
+        FineTuning(epochs=-1)

@@ -153,6 +153,8 @@ def test_temperature_is_chosen_by_the_likelihood_of_domains(fitted, images):
         ({"n_classes": 1}, ValueError, "n_classes must be a whole number from 2"),
         ({"n_heads": 0}, ValueError, "n_heads"),
         ({"epochs": -1}, ValueError, "epochs"),
+        ({"learning_rate": -1}, ValueError, "learning_rate must be a number from 0"),
+        ({"threshold": 2}, ValueError, "threshold must be a number from 0 to 1, got 2"),
         ({"backbone": None}, TypeError, "backbone must be"),
     ],
 )

@@ -200,3 +200,5 @@ def test_one_image_has_nothing_to_be_told_from(method):
         method(images[:1], **settings)
     with pytest.raises(ValueError, match="batch_size must be a whole number from 2"):
         method(images, **settings, batch_size=1)
+    with pytest.raises(ValueError, match="lr must be a number from 0, got -1"):
+        method(images, **settings, lr=-1)

@@ -20,7 +20,7 @@ from shoal.datasets._worlds import (
 )
 from shoal.datasets.prevalence import draw_prevalence
 from shoal.probability import check_stochastic, domain_given_class, normalize_rows
-from shoal.validation import check_whole
+from shoal.validation import check_real, check_whole
 
 __all__ = ["KINDS", "VIOLATIONS", "LatentShiftProblem", "make_latent_shift"]
 
@@ -272,10 +272,10 @@ def _check_options(options: dict[str, Any]) -> None:
     family, n_classes = options["family"], options["n_classes"]
     check_whole(2, n_domains=options["n_domains"])
     check_whole(1 if family == "gaussian" else 2, n_features=options["n_features"])
-    for name in ("separation", "drift", "leakage"):
-        value = options.get(name, 0)
-        if not 0 <= value < np.inf:
-            raise ValueError(f"{name} must be a number from 0, got {value!r}")
+    amounts = {
+        name: options.get(name, 0) for name in ("separation", "drift", "leakage")
+    }
+    check_real(0, **amounts)
     if "rank" in options:
         check_whole(1, rank=options["rank"])
         largest = min(n_classes, options["n_domains"])

@@ -12,6 +12,7 @@ from shoal.validation.rows import (
 )
 from shoal.validation.settings import (
     check_n_classes,
+    check_real,
     check_sample_weight,
     check_whole,
     is_whole,
@@ -24,6 +25,7 @@ __all__ = [
     "check_X_domains",
     "check_domains",
     "check_n_classes",
+    "check_real",
     "check_sample_weight",
     "check_whole",
     "encode_column",

@@ -11,6 +11,7 @@ from shoal.exceptions import IdentifiabilityWarning
 
 __all__ = [
     "check_n_classes",
+    "check_real",
     "check_sample_weight",
     "check_whole",
     "is_whole",
@@ -51,6 +52,24 @@ def check_whole(least: int, **given: Any) -> None:
             raise ValueError(
                 f"{name} must be a whole number from {least}, got {value!r}"
             )
+
+
+def check_real(
+    least: float, most: float = np.inf, *, above: bool = False, **given: Any
+) -> None:
+    """Refuse settings, given by name, that are not finite numbers of a range.
+
+    With ``above``, ``least`` itself is refused too.
+    """
+    expected = f"{'above' if above else 'from'} {least:g}"
+    if np.isfinite(most):
+        expected += f", {most:g} at most" if above else f" to {most:g}"
+    for name, value in given.items():
+        known = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if known and np.isfinite(value) and least <= value <= most:
+            if not above or value > least:
+                continue
+        raise ValueError(f"{name} must be a number {expected}, got {value!r}")
 
 
 def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Array:

@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from shoal.stages.discriminate.oracle import DomainClassifier
-from shoal.validation import check_sample_weight
+from shoal.validation import check_real, check_sample_weight, check_whole
 from shoal.vision.augment import (
     Augmentation,
     Identity,
@@ -174,6 +174,7 @@ class ImageDiscriminator(DomainClassifier):
         -------
         self
         """
+        rates = self._check_settings()
         domains = y if domains is None else domains
         images, codes, self.classes_ = check_images_domains(self, X, domains)
         weight = check_sample_weight(
@@ -184,7 +185,6 @@ class ImageDiscriminator(DomainClassifier):
         rows = self._split(images, codes, weight, split_seed)
         mass = np.bincount(codes, weights=weight)
         self.domain_weight_ = mass / mass.sum()
-        rates = np.atleast_1d(np.asarray(self.learning_rate, dtype=float)).tolist()
         tries = [self._train(rows, rate, seed) for rate in rates]
         self.losses_ = {t.rate: t.loss for t in tries}
         best = min(tries, key=lambda t: t.loss)
@@ -192,6 +192,19 @@ class ImageDiscriminator(DomainClassifier):
         self.held_out_loss_ = best.loss
         self.learning_rate_, self.best_epoch_ = best.rate, best.epoch
         return self
+
+    def _check_settings(self) -> list[float]:
+        """The learning rates to try; what else is given is in order."""
+        check_whole(1, epochs=self.epochs, batch_size=self.batch_size)
+        check_real(0, 1, above=True, decay=self.decay)
+        check_real(0, head_factor=self.head_factor, weight_decay=self.weight_decay)
+        given: Any = self.learning_rate
+        rates = [given] if isinstance(given, str) or np.ndim(given) == 0 else [*given]
+        if not rates:
+            raise ValueError(f"learning_rate must be one number or more, got {given!r}")
+        for rate in rates:
+            check_real(0, above=True, learning_rate=rate)
+        return [float(rate) for rate in rates]
 
     def predict_proba(self, X: Any) -> Array:
         """q(d|x), of shape (n_samples, n_domains), columns as in ``classes_``."""

@@ -15,6 +15,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from shoal.validation import check_real, check_whole
 from shoal.vision.augment import (
     Augmentation,
     Flip,
@@ -111,6 +112,12 @@ class FineTuning:
     batch_norm: str = "frozen"
 
     def __post_init__(self) -> None:
+        check_whole(0, epochs=self.epochs)
+        check_whole(1, batch_size=self.batch_size, n_neighbours=self.n_neighbours)
+        amounts = "warmup backbone_rate head_rate domain_rate weight_decay self_label"
+        for name in [*amounts.split(), "temperature", "consistency"]:
+            check_real(0, **{name: getattr(self, name)})
+        check_real(0, 1, threshold=self.threshold)
         if self.batch_norm not in ("frozen", "train"):
             raise ValueError(
                 f"batch_norm must be 'frozen' or 'train', got {self.batch_norm!r}"

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from shoal.validation import check_whole
+from shoal.validation import check_real, check_whole
 from shoal.vision.data import ImageSet
 from shoal.vision.loop import History, Step, fit
 from shoal.vision.nets import Backbone, ResNet, resnet, save_backbone
@@ -132,6 +132,7 @@ class Pretext:
     ) -> Pretrained:
         """SGD with momentum and a cosine schedule; see :func:`shoal.vision.simclr`."""
         check_whole(2, batch_size=batch_size)  # else nothing to tell a view from
+        check_whole(1, epochs=epochs, monitor_every=monitor_every)
         if len(self.images) < 2:
             raise ValueError(
                 f"images must be at least 2 to be told apart, got {len(self.images)}"
@@ -139,6 +140,7 @@ class Pretext:
         batch_size = min(batch_size, len(self.images))
         lr = self.learning_rate * batch_size / 512 if lr is None else lr
         weight_decay = self.weight_decay if weight_decay is None else weight_decay
+        check_real(0, lr=lr, weight_decay=weight_decay)
         warmup = min(epochs / 50, 10.0) if warmup is None else warmup
         modules = self.modules
         look = _at_every(monitor_every, epochs, monitor, self.net)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from shoal.exceptions import CollapseWarning
-from shoal.validation import check_whole
+from shoal.validation import check_real, check_whole
 from shoal.vision.augment import strong_view, weak_view
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device, place_module
@@ -369,6 +369,14 @@ class SCAN(ClusterMixin, BaseEstimator):
             epochs=self.epochs,
             self_label_epochs=self.self_label_epochs,
         )
+        check_real(
+            0,
+            entropy_weight=self.entropy_weight,
+            head_rate=self.head_rate,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        check_real(0, 1, threshold=self.threshold)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
