@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from shoal.benchmark.grids import cluster_specs, pair_specs, paper_specs
-from shoal.benchmark.published import PAPER_ALPHAS, PAPER_DATASETS, paper_results
+from shoal.benchmark.published import (
+    PAPER_ALPHAS,
+    PAPER_DATASETS,
+    paper_prevalence,
+    paper_results,
+)
 from shoal.benchmark.spec import Spec
 from shoal.benchmark.store import Store
 
@@ -239,6 +244,20 @@ def test_a_random_start_reaches_the_paper(cifar):
     assert min(distance.values()) > -1
     assert sum(value > 2 for value in distance.values()) == 4
     assert sum(below) == 4
+
+
+@pytest.mark.parametrize(
+    ("cell", "extreme", "first", "average"),
+    [
+        (("cifar10", 10, 0.5), max, 0.857, 0.801),
+        (("cifar20", 20, 3), min, 0.418, 0.448),
+    ],
+)
+def test_the_first_matrix_is_the_easiest_or_the_hardest(cell, extreme, first, average):
+    """By the share of each domain's most frequent class."""
+    shares = [paper_prevalence(*cell, wave).max(axis=1).mean() for wave in range(5)]
+    assert shares[0] == extreme(shares)
+    assert (shares[0], np.mean(shares)) == pytest.approx((first, average), abs=6e-4)
 
 
 def test_five_starts_on_one_network_tell_what_chance_does():
