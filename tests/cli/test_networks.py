@@ -443,7 +443,10 @@ def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
     ):
         ended = cli(*embed_with(weights, "--depth", depth))
         assert said in ended.stderr
-        assert "hint: see --depth and --stem of `shoal embed`" in ended.stderr
+        assert "hint: the file needs --depth 18 --stem cifar\n" in ended.stderr
+    save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "s.safetensors")
+    ended = cli(*embed_with(tmp_path / "s.safetensors"))
+    assert "hint: see --depth and --stem of `shoal embed`" in ended.stderr
 
 
 def test_one_image_has_nothing_to_be_told_apart_from(cli, photos, tmp_path):

@@ -122,6 +122,21 @@ def test_another_architecture_names_the_keys(net, tmp_path):
         load_backbone(path, stem="imagenet")
 
 
+@pytest.mark.parametrize("depth", [18, 34, 50])
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+def test_the_architecture_of_a_file_is_told(depth, stem, tmp_path):
+    path = save_backbone(resnet(depth, stem=stem), tmp_path / "net.safetensors")
+    other = 34 if depth == 18 else 18
+    with pytest.raises(
+        ValueError, match=f"; give depth={depth} and stem='{stem}', which are those of"
+    ):
+        load_backbone(path, depth=other, stem=stem)
+    strange = {"layer1.0.conv1.weight": torch.zeros(3, 3)}
+    torch.save(strange, tmp_path / "strange.pth")
+    with pytest.raises(ValueError, match="; give the depth and stem of the file"):
+        load_backbone(tmp_path / "strange.pth", depth=depth, stem=stem)
+
+
 def test_damaged_and_dangerous_files(tmp_path, net):
     path = save_backbone(net, tmp_path / "net.safetensors")
     path.write_bytes(path.read_bytes()[:1000])

@@ -136,18 +136,21 @@ def load(
     except CodedError:
         raise
     except ValueError as error:
-        check_weights(file)  # options do not mend a damaged file
-        text = str(error).partition("; give the depth")[0]
+        found = architecture(file)
         hint = "see --depth and --stem of `shoal embed`"
+        if found is not None:
+            hint = "the file needs --depth {} --stem {}".format(*found)
+        text = str(error).partition("; give")[0]
         raise CommandError("E135", text, hint) from error
 
 
-def check_weights(file: Path) -> None:
-    """Raise E135 for a file that holds no weights, of whatever network."""
-    from shoal.vision.weights import read_weights
+def architecture(file: Path) -> tuple[int, str] | None:
+    """Depth and stem of a file, if known; E135 for one that holds no weights at all."""
+    from shoal.vision.nets import find_architecture
+    from shoal.vision.weights import backbone_weights, read_weights
 
     try:
-        read_weights(file)
+        return find_architecture(backbone_weights(read_weights(file)))
     except ValueError as error:
         text, _, fix = str(error).partition("; ")
         hint = fix or "give a whole file of named tensors, best as .safetensors"

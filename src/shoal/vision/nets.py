@@ -5,6 +5,7 @@ He K, Zhang X, Ren S, Sun J (2016). Deep residual learning for image recognition
 
 import os
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from shoal.vision.weights import backbone_weights, describe_mismatch, read_weigh
 __all__ = [
     "Backbone",
     "ResNet",
+    "find_architecture",
     "load_backbone",
     "resnet",
     "save_backbone",
@@ -233,13 +235,29 @@ def load_backbone(
     weights = backbone_weights(read_weights(path))
     problem = describe_mismatch(net.state_dict(), weights)
     if problem:
+        found = find_architecture(weights)
+        fix = "give the depth and stem of the file"
+        if found is not None:
+            fix = "give depth={} and stem={!r}, which are those of the file".format(
+                *found
+            )
         raise ValueError(
             f"{os.fspath(path)} does not hold a ResNet-{depth} with {stem} stem: "
-            f"{problem}; give the depth and stem of the file"
+            f"{problem}; {fix}"
         )
     # num_batches_tracked is absent from some files and used by nothing.
     net.load_state_dict({name: w.float() for name, w in weights.items()}, strict=False)
     return net.eval()
+
+
+def find_architecture(weights: Mapping[str, Tensor]) -> tuple[int, str] | None:
+    """Depth and stem of the ResNet that has just these weights, if there is one."""
+    for depth, stem in product(STAGE_BLOCKS, STEMS):
+        with torch.device("meta"):
+            wanted = resnet(depth, stem=stem).state_dict()
+        if not describe_mismatch(wanted, weights):
+            return depth, stem
+    return None
 
 
 def save_backbone(
