@@ -1,6 +1,6 @@
 """What one random NMF costs when all else is perfect.
 
-    python benchmarks/chance.py --record results/performance/chance.json
+    python benchmarks/chance.py --record results/bench/chance.json
 
 DDFA as published, m = k, from a perfect discriminator and perfect clusters: q(d|x) is
 the true q(d|y), and the table of clusters is the paper's own matrix of prevalences. All
@@ -12,7 +12,6 @@ domains counted alike, and the error of the prevalences, after the best matching
 
 import argparse
 import json
-import platform
 import sys
 import warnings
 from itertools import product
@@ -24,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from shoal.benchmark.meter import provenance
+from shoal.benchmark.meter import Meter, provenance
 from shoal.benchmark.published import PAPER_ALPHAS, paper_prevalence
 from shoal.exceptions import ShoalWarning
 from shoal.probability import class_posterior, domain_given_class
@@ -44,10 +43,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=60)
     parser.add_argument("--record", type=Path, help="JSON file to write")
     args = parser.parse_args(arguments)
+    with Meter() as meter:
+        lines = measure(args.seeds)
+    if args.record:
+        record = {
+            "seeds": args.seeds,
+            "cells": lines,
+            "device": meter.device,
+            **provenance(),
+        }
+        args.record.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def measure(n_seeds: int) -> list[dict[str, Any]]:
+    """One line for each of the paper's matrices."""
     lines = []
     for (dataset, r), alpha, wave in product(SQUARE.items(), PAPER_ALPHAS, WAVES):
         truth = paper_prevalence(dataset, r, alpha, wave)
-        runs = np.array([one_nmf(truth, seed) for seed in range(args.seeds)])
+        runs = np.array([one_nmf(truth, seed) for seed in range(n_seeds)])
         (accuracy, error), (spread, _) = runs.mean(axis=0), runs.std(axis=0, ddof=1)
         lines.append(
             {
@@ -61,14 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
             }
         )
         print(*lines[-1].values(), flush=True)
-    if args.record:
-        record = {
-            "seeds": args.seeds,
-            "cells": lines,
-            "device": platform.machine(),
-            **provenance(),
-        }
-        args.record.write_text(json.dumps(record, indent=1) + "\n")
+    return lines
 
 
 def one_nmf(truth: Array, seed: int) -> tuple[float, float]:

@@ -177,22 +177,21 @@ def test_ddfa_from_scan_over_many_starts(network, least, most, scatter, lost):
     assert better == [("cifar10", 10, alpha) for alpha in lost]
 
 
-def test_one_nmf_of_a_perfect_table_gives_no_more_where_we_are_below_the_paper():
-    """CIFAR-10, r = 10, alpha 10: the first matrix is the least of the paper's five."""
-    cells = json.loads((BENCH / "chance.json").read_text())["cells"]
+def test_one_nmf_of_a_perfect_table_is_where_we_are_below_the_paper():
+    """CIFAR-10, r = 10, alpha 10: as much on the first matrix, more on all five."""
+    record = json.loads((BENCH / "chance.json").read_text())
     found = {
         one["wave"]: (one["accuracy"], one["accuracy_std"])
-        for one in cells
+        for one in record["cells"]
         if (one["dataset"], one["alpha"]) == ("cifar10", 10)
     }
     assert sorted(found) == [0, 1, 2, 3, 4]
-    least, scatter = found[0]
-    assert least == min(accuracy for accuracy, _ in found.values())
-    assert (least, scatter) == pytest.approx((0.566, 0.122), abs=6e-4)
+    first, scatter = found[0]
+    assert (first, scatter) == pytest.approx((0.566, 0.122), abs=6e-4)
     assert np.mean([*found.values()], axis=0)[0] == pytest.approx(0.593, abs=6e-4)
-    runs, _ = starts_of("ddfa_si")
-    reached = np.mean(runs[("cifar10", 10, 10), "published"])
-    assert abs(reached - least) < 2 * scatter / np.sqrt(60) + 0.076 / np.sqrt(20)
+    runs = np.array(starts_of("ddfa_si")[0][("cifar10", 10, 10), "published"])
+    errors = scatter**2 / record["seeds"] + runs.var(ddof=1) / len(runs)
+    assert abs(runs.mean() - first) < np.sqrt(errors)
 
 
 def test_networks_of_the_starts_were_trained_on_a_gpu_from_scans_of_known_accuracy():

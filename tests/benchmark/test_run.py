@@ -405,14 +405,16 @@ def test_a_store_that_is_filled_does_not_make_a_checkout_differ(
     for file in (path, tmp_path / "src" / "shoal" / "__init__.py"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("first\n")
-    known = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    known = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=0"]
     for arguments in (["init"], ["add", "."], [*known, "commit", "-m", "first"]):
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, timeout=60)
     monkeypatch.setattr(meter.shoal, "__file__", tmp_path / "src/shoal/__init__.py")
     path.write_text("second\n")
     meter._revision.cache_clear()
-    revision = meter.provenance()["revision"]
-    meter._revision.cache_clear()
+    try:
+        revision = meter.provenance()["revision"]
+    finally:
+        meter._revision.cache_clear()
     assert re.fullmatch("[0-9a-f]{12}" + re.escape(sign), revision)
 
 

@@ -1,6 +1,7 @@
 """Numbers of classes and weights of domains and rows."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -114,6 +115,7 @@ def test_counts_from_the_least_on_pass():
 
 def test_numbers_of_a_range():
     validation.check_real(0, rate=0, share=np.float32(0.5), weight=1e300)
+    validation.check_real(0, rate=np.array(0.5), share=Fraction(1, 2), weight=10**30)
     validation.check_real(0, 1, rate=1, share=0.0)
     validation.check_real(0, 1, above=True, rate=1, share=1e-300)
 
@@ -121,7 +123,7 @@ def test_numbers_of_a_range():
 @pytest.mark.parametrize(
     ("options", "expected", "values"),
     [
-        ({}, "from 0", [-1e-9, np.nan, np.inf, "1", None, True, [1.0]]),
+        ({}, "from 0", [-1e-9, np.nan, np.inf, 10**400, "1", None, True, [1.0]]),
         ({"most": 1}, "from 0 to 1", [1.1, -1]),
         ({"above": True}, "above 0", [0, -0.0]),
         ({"most": 1, "above": True}, "above 0, 1 at most", [0, 1.5]),

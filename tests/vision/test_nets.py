@@ -126,11 +126,13 @@ def test_another_architecture_names_the_keys(net, tmp_path):
 @pytest.mark.parametrize("stem", ["cifar", "imagenet"])
 def test_the_architecture_of_a_file_is_told(depth, stem, tmp_path):
     path = save_backbone(resnet(depth, stem=stem), tmp_path / "net.safetensors")
-    other = 34 if depth == 18 else 18
-    with pytest.raises(
-        ValueError, match=f"; give depth={depth} and stem='{stem}', which are those of"
+    told = f"; give depth={depth} and stem='{stem}', which are those of the file"
+    for wrong in (
+        {"depth": 34 if depth == 18 else 18, "stem": stem},
+        {"depth": depth, "stem": "cifar" if stem == "imagenet" else "imagenet"},
     ):
-        load_backbone(path, depth=other, stem=stem)
+        with pytest.raises(ValueError, match=told):
+            load_backbone(path, **wrong)
     strange = {"layer1.0.conv1.weight": torch.zeros(3, 3)}
     torch.save(strange, tmp_path / "strange.pth")
     with pytest.raises(ValueError, match="; give the depth and stem of the file"):

@@ -154,6 +154,7 @@ def test_temperature_is_chosen_by_the_likelihood_of_domains(fitted, images):
         ({"n_heads": 0}, ValueError, "n_heads"),
         ({"epochs": -1}, ValueError, "epochs"),
         ({"learning_rate": -1}, ValueError, "learning_rate must be a number from 0"),
+        ({"batch_size": 1.5}, ValueError, "batch_size must be a whole number from 1"),
         ({"threshold": 2}, ValueError, "threshold must be a number from 0 to 1, got 2"),
         ({"backbone": None}, TypeError, "backbone must be"),
     ],

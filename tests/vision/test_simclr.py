@@ -202,3 +202,5 @@ def test_one_image_has_nothing_to_be_told_from(method):
         method(images, **settings, batch_size=1)
     with pytest.raises(ValueError, match="lr must be a number from 0, got -1"):
         method(images, **settings, lr=-1)
+    with pytest.raises(ValueError, match="temperature must be a number above 0, got 0"):
+        method(images, **settings, temperature=0)

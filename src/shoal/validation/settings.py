@@ -1,5 +1,6 @@
 """Numbers of classes and weights: what is given beside the rows."""
 
+import math
 import numbers
 import warnings
 from collections.abc import Mapping
@@ -65,11 +66,23 @@ def check_real(
     if np.isfinite(most):
         expected += f", {most:g} at most" if above else f" to {most:g}"
     for name, value in given.items():
-        known = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if known and np.isfinite(value) and least <= value <= most:
-            if not above or value > least:
-                continue
-        raise ValueError(f"{name} must be a number {expected}, got {value!r}")
+        number = _as_number(value)
+        inside = number is not None and least <= number <= most
+        if not inside or (above and number == least):
+            raise ValueError(f"{name} must be a number {expected}, got {value!r}")
+
+
+def _as_number(value: Any) -> float | None:
+    """A finite number, also from an array without axes; None for all else."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Array:

@@ -1,7 +1,7 @@
 """ImageDiscriminator: a network of q(d|x), for DDFA and for its features."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -198,8 +198,10 @@ class ImageDiscriminator(DomainClassifier):
         check_whole(1, epochs=self.epochs, batch_size=self.batch_size)
         check_real(0, 1, above=True, decay=self.decay)
         check_real(0, head_factor=self.head_factor, weight_decay=self.weight_decay)
+        check_real(0, 1, dropout=self.dropout)
         given: Any = self.learning_rate
-        rates = [given] if isinstance(given, str) or np.ndim(given) == 0 else [*given]
+        several = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
+        rates = [*given] if several and not isinstance(given, str) else [given]
         if not rates:
             raise ValueError(f"learning_rate must be one number or more, got {given!r}")
         for rate in rates:

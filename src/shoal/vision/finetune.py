@@ -46,6 +46,17 @@ Array = np.ndarray[Any, Any]
 VIEWS = ("crop", "shift", "flip", "none")
 SECOND_VIEWS = ("contrast", "strong", "same")
 LEAST_PART = 0.5  # of the image, in a crop
+# Settings that may be any number from 0.
+AMOUNTS = (
+    "warmup",
+    "backbone_rate",
+    "head_rate",
+    "domain_rate",
+    "weight_decay",
+    "self_label",
+    "temperature",
+    "consistency",
+)
 
 
 @dataclass(frozen=True)
@@ -114,10 +125,9 @@ class FineTuning:
     def __post_init__(self) -> None:
         check_whole(0, epochs=self.epochs)
         check_whole(1, batch_size=self.batch_size, n_neighbours=self.n_neighbours)
-        amounts = "warmup backbone_rate head_rate domain_rate weight_decay self_label"
-        for name in [*amounts.split(), "temperature", "consistency"]:
+        for name in AMOUNTS:
             check_real(0, **{name: getattr(self, name)})
-        check_real(0, 1, threshold=self.threshold)
+        check_real(0, 1, threshold=self.threshold, average=self.average)
         if self.batch_norm not in ("frozen", "train"):
             raise ValueError(
                 f"batch_norm must be 'frozen' or 'train', got {self.batch_norm!r}"
@@ -128,7 +138,7 @@ class FineTuning:
                 raise ValueError(
                     f"{name} must be one of {', '.join(known)}, got {value!r}"
                 )
-        if not 0 <= self.average < 1:
+        if self.average == 1:
             raise ValueError(f"average must lie in [0, 1), got {self.average!r}")
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from shoal.validation import check_real
 from shoal.vision.augment import Augmentation, simclr_view
 from shoal.vision.contrast import info_nce
 from shoal.vision.data import ImageSet
@@ -169,6 +170,8 @@ def moco_pretext(
             n_queue = min(LONGEST_QUEUE, len(images) // 4)
         keys = Keys(net, head, width, n_queue)
     view = view or simclr_view(max(images.size))
+    check_real(0, above=True, temperature=temperature)
+    check_real(0, 1, momentum=momentum)
     step = _step(images, net, head, keys, view, temperature, momentum)
     facts = {"temperature": temperature, "momentum": momentum, "view": repr(view)}
     return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys}, facts)

@@ -142,6 +142,7 @@ class Pretext:
         weight_decay = self.weight_decay if weight_decay is None else weight_decay
         check_real(0, lr=lr, weight_decay=weight_decay)
         warmup = min(epochs / 50, 10.0) if warmup is None else warmup
+        check_real(0, warmup=warmup)
         modules = self.modules
         look = _at_every(monitor_every, epochs, monitor, self.net)
         history = fit(

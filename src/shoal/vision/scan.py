@@ -362,7 +362,12 @@ class SCAN(ClusterMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         check_whole(2, n_classes=self.n_classes)
-        check_whole(1, n_neighbours=self.n_neighbours, n_heads=self.n_heads)
+        check_whole(
+            1,
+            n_neighbours=self.n_neighbours,
+            n_heads=self.n_heads,
+            batch_size=self.batch_size,
+        )
         check_whole(
             0,
             head_epochs=self.head_epochs,

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from shoal.validation import check_real
 from shoal.vision.augment import Augmentation, simclr_view
 from shoal.vision.contrast import nt_xent
 from shoal.vision.data import ImageSet
@@ -124,6 +125,7 @@ def simclr_pretext(
         net = default_net(images) if net is None else net
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))
+    check_real(0, above=True, temperature=temperature)
     step = _step(images, net, head, view, temperature)
     facts = {"temperature": temperature, "view": repr(view)}
     return Pretext(
