@@ -107,7 +107,7 @@ def headline() -> str:
 
 
 def end_to_end() -> str:
-    """CIFAR cells: paper, baselines, ours and the ceiling, over the waves run."""
+    """CIFAR cells: the paper's best, ours and the ceiling, over three waves."""
     found = read_store("cifar")
     rows = [
         [*cell, best, *show_cell(first_waves(found[cell]), CIFAR_COLUMNS)]
@@ -245,14 +245,12 @@ def read_published() -> dict[tuple[str, str, str], str]:
 
 def read_paper(cell: tuple[str, str, str], method: str) -> str:
     """What the paper states of a method in a cell, in the manner of ``show_runs``."""
-    dataset, n_domains, alpha = cell
     (result,) = (
         one
         for one in paper_results()
         if one.method == method
         and one.table.startswith("appendix_E")
-        and one.dataset == dataset.lower().replace("-", "")
-        and (str(one.n_domains), f"{one.alpha:g}") == (n_domains, alpha)
+        and cell_of(vars(one)) == cell
     )
     accuracy = f"{result.accuracy:.3f} ± {result.accuracy_std:.3f}"
     return f"{accuracy} / {result.prevalence_error:.3f} ({result.n_seeds})"
@@ -265,12 +263,16 @@ def read_store(name: str) -> Cells:
     for line in path.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         spec = record["spec"]
-        dataset = spec["dataset"].replace("cifar", "CIFAR-")
-        cell = dataset, str(spec["n_domains"]), f"{spec['alpha']:g}"
         settings = json.dumps(spec.get("settings", {}))
         metrics = record["metrics"] | {"wave": spec["wave"]}
-        found[cell][spec["method"], settings].append(metrics)
+        found[cell_of(spec)][spec["method"], settings].append(metrics)
     return found
+
+
+def cell_of(spec: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Data set, number of domains and alpha, as the tables write them."""
+    dataset = spec["dataset"].replace("cifar", "CIFAR-")
+    return dataset, str(spec["n_domains"]), f"{spec['alpha']:g}"
 
 
 def read_starts() -> Mapping[tuple[str, str, str], Starts]:
@@ -297,11 +299,7 @@ def read_chance() -> dict[tuple[str, str, str], str]:
     text = (RESULTS / "bench" / "chance.json").read_text(encoding="utf-8")
     record = json.loads(text)
     return {
-        (
-            one["dataset"].replace("cifar", "CIFAR-"),
-            str(one["n_domains"]),
-            f"{one['alpha']:g}",
-        ): f"{one['accuracy']:.3f} ± {one['accuracy_std']:.3f} / "
+        cell_of(one): f"{one['accuracy']:.3f} ± {one['accuracy_std']:.3f} / "
         f"{one['prevalence_error']:.4f} ({record['seeds']})"
         for one in record["cells"]
         if one["wave"] == 0

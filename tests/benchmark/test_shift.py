@@ -116,8 +116,8 @@ def test_mean_and_spread_are_those_of_the_dirichlet(seed):
     [
         ({"n_classes": 0}, "n_classes must be a whole number from 1, got 0"),
         ({"n_domains": 2.5}, "n_domains must be a whole number from 1, got 2.5"),
-        ({"alpha": 0}, "alpha must be positive and finite, got 0"),
-        ({"alpha": float("nan")}, "alpha must be positive and finite, got nan"),
+        ({"alpha": 0}, "alpha must be a number above 0, got 0"),
+        ({"alpha": float("nan")}, "alpha must be a number above 0, got nan"),
         ({"max_condition": 0.5}, "max_condition must be at least 1.*got 0.5"),
         ({"max_tries": 0}, "max_tries must be a whole number from 1, got 0"),
         ({"n_domains": 2}, "n_domains=2 is less than n_classes=3.*max_condition=None"),

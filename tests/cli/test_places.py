@@ -182,11 +182,15 @@ def test_a_folder_where_a_file_should_be(tmp_path: Path):
 
 
 def test_an_unchanged_run_of_the_same_command_may_be_replaced(tmp_path: Path):
+    """Nothing is refused, and nothing is touched before there is anything to put."""
     write_run(tmp_path, "1")
     (tmp_path / "notes.txt").write_text("mine")
+    before = sorted(path.name for path in tmp_path.iterdir())
     refuse_foreign(tmp_path, NAMES, "demo")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
     (tmp_path / "table.csv").unlink()
     refuse_foreign(tmp_path, NAMES, "demo")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -438,7 +438,7 @@ def test_documented_reference_accuracies(dataset, n_classes, n_fit, alpha, docum
         ({"rank": 11}, "rank must be at most 10.*got 11"),
         ({"rank": 0}, "rank must be a whole number from 1, got 0"),
         ({"counts": "poisson"}, "counts must be 'multinomial' or 'exact'"),
-        ({"alpha": -1}, "alpha must be positive"),
+        ({"alpha": -1}, "alpha must be a number above 0, got -1"),
         ({"max_condition": 1.0001, "n_classes": 3}, "max_condition=1.0001 was not"),
         ({"domain_sizes": [1, 2]}, "domain_sizes must be 20 positive numbers"),
         ({"domain_sizes": "small"}, "domain_sizes must be .* or 'geometric'"),

@@ -135,10 +135,11 @@ def test_whole_numbers_beyond_16_bits_are_refused_or_left_out(folder, value):
     wide[0, 0] = value
     Image.fromarray(wide).save(folder / "west" / "wide.tif")
     low, high = sorted((0, value))
-    said = rf"pixels must lie in 0 to 65535, got {low} to {high} \(mode I\); save them"
-    with pytest.raises(InputError, match=said):
+    said = rf"pixels must lie in 0 to 65535, got {low} to {high} \(mode I\); "
+    with pytest.raises(InputError, match=f"{said}save them"):
         load_image_folder(folder)
-    bunch = load_image_folder(folder, skip_bad=True)
+    with pytest.warns(ShoalWarning, match=f"{said}they are left out; save them"):
+        bunch = load_image_folder(folder, skip_bad=True)
     assert bunch.skipped == ["west/wide.tif"]
 
 
@@ -187,7 +188,9 @@ def test_truncated_files_stop_or_are_left_out(folder):
     broken.write_bytes(broken.read_bytes()[:100])
     with pytest.raises(InputError, match=r"1 of 7 images cannot be read \(.*broken"):
         load_image_folder(folder)
-    bunch = load_image_folder(folder, skip_bad=True)
+    with pytest.warns(ShoalWarning, match=r"cannot be read \(west/broken") as said:
+        bunch = load_image_folder(folder, skip_bad=True)
+    assert [one.filename for one in said] == [__file__]  # told to who called
     assert len(bunch.X) == len(bunch.domains) == 6
     assert bunch.skipped == ["west/broken.png"]
 

@@ -51,15 +51,18 @@ def table_or_error(data: Any, **given: Any) -> Any:
         return error
 
 
-def check(data: Any, **given: Any) -> None:
-    """A table that holds what it should, or an error that a person can use."""
+def check(data: Any, **given: Any) -> bool:
+    """Assert a table that holds what it should, or an error that a person can use.
+
+    True for a table.
+    """
     table = table_or_error(data, **given)
     if isinstance(table, CodedError):
         assert table.code.startswith("E1")
         assert table.text
         assert table.hint
         assert "\n" not in str(table)
-        return
+        return False
     n_rows, n_columns = table.X.shape
     dense = table.X.toarray() if sparse.issparse(table.X) else table.X
     assert np.isfinite(dense).all()
@@ -70,6 +73,7 @@ def check(data: Any, **given: Any) -> None:
     assert again == table.schema
     if table.frame is not None:
         np.testing.assert_array_equal(again.encode(table.frame), dense)
+    return True
 
 
 @several
@@ -99,7 +103,9 @@ def test_any_table(
     impute: Any,
     given_options: dict[str, Any],
 ) -> None:
-    check(frame_of(content, site), impute=impute, **given_options)
+    frame = frame_of(content, site)
+    check(frame, impute=impute, **given_options)
+    assert frame.equals(frame_of(content, site))  # it is the caller's
 
 
 @several
@@ -147,7 +153,7 @@ def contents() -> dict[str, bytes]:
     for ending, save in (
         ("npy", lambda buffer: np.save(buffer, arrays["X"])),
         ("npz", lambda buffer: np.savez(buffer, **arrays)),
-        ("mtx", lambda buffer: mmwrite(buffer, sparse.eye_array(40))),
+        ("mtx", lambda buffer: mmwrite(buffer, sparse.eye_array(80))),
     ):
         buffer = io.BytesIO()
         save(buffer)
@@ -166,6 +172,8 @@ def test_damaged_files(ending: str, tmp_path: Path) -> None:
     given: dict[str, Any] = {}
     if ending in ("npy", "mtx"):
         given = {"domain_file": tmp_path / "d.txt"}
+    path.write_bytes(CONTENTS[ending])
+    assert check(path, **given)  # whole, it is a table
     for _ in range(40):
         content = bytearray(CONTENTS[ending])
         if rng.random() < 0.3:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from PIL import Image
 
-from shoal.exceptions import InputError
+from shoal.exceptions import InputError, ShoalWarning
 from shoal.vision.data import ImageSet
 from shoal.vision.encode import embed_folder, encode
 from shoal.vision.nets import resnet, save_backbone
@@ -91,7 +91,9 @@ def test_truncated_files_are_left_out_when_asked_to(folder, weights):
     broken.write_bytes(broken.read_bytes()[:200])
     with pytest.raises(InputError, match="1 of 8 images cannot be read .east"):
         embed_folder(folder, weights, size=8, device="cpu")
-    bunch = embed_folder(folder, weights, size=8, device="cpu", skip_bad=True)
+    with pytest.warns(ShoalWarning, match="1 of 8 images cannot be read .east") as said:
+        bunch = embed_folder(folder, weights, size=8, device="cpu", skip_bad=True)
+    assert [one.filename for one in said] == [__file__]  # told to who called
     assert bunch.X.shape == (7, 512)
     assert bunch.skipped == ["east/cat/0.png"]
     assert len(bunch.domains) == len(bunch.labels) == len(bunch.files) == 7

@@ -23,6 +23,7 @@ from shoal.testing import (  # noqa: E402
     make_domain_problem,
     parametrize_with_domain_checks,
 )
+from shoal.testing.battery import fitted_state  # noqa: E402
 from shoal.vision.data import ImageSet, normalize  # noqa: E402
 from shoal.vision.encode import encode  # noqa: E402
 from shoal.vision.finetune import FineTuning, fine_tune  # noqa: E402
@@ -292,6 +293,7 @@ def test_a_label_planted_in_the_data_changes_nothing(tiny_net, images):
         X = images.X.view(Labelled)
         X.labels = labels
         models.append(mixture(tiny_net).fit(X, images.domains))
+        assert X.labels is labels  # they came along
     for other in models[1:]:
         same_predictions(models[0], other, images)
 
@@ -337,6 +339,7 @@ class ColourNet(torch.nn.Module):
 )
 def test_domain_contract(estimator, check):
     check(estimator)
+    assert fitted_state(estimator) == {}  # a copy was looked at
 
 
 def test_the_battery_is_not_empty():

@@ -29,4 +29,5 @@ import shoal.vision.simclr, shoal.vision.moco
 
 
 def test_a_bare_machine_suffices():
-    subprocess.run([sys.executable, "-c", BARE], check=True)
+    ended = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from shoal.validation import check_whole
+from shoal.validation import check_real, check_whole
 
 __all__ = ["Cell", "Setting", "Spec"]
 
@@ -67,8 +67,7 @@ class Spec:
         check_whole(0, wave=self.wave)
         if self.n_rows is not None:
             check_whole(1, n_rows=self.n_rows)
-        if not (math.isfinite(self.alpha) and self.alpha > 0):
-            raise ValueError(f"alpha must be a number above 0, got {self.alpha!r}")
+        check_real(0, above=True, alpha=self.alpha)
         object.__setattr__(self, "settings", _frozen(self.settings))
 
     @property

@@ -15,7 +15,7 @@ from shoal.cli.networks import (
     list_folder,
     network_errors,
     start_torch,
-    warn_unreadable,
+    warn,
 )
 from shoal.cli.options import Force, Redact, Speech, Work, speaking, working
 from shoal.cli.output import Output, running
@@ -97,8 +97,7 @@ def embed(
                 device=place,
                 on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
             )
-        bad = bunch.skipped[len(listed.skipped) :]
-        warn_unreadable(output, bad, listed)
+        warn(output, bunch.messages)
         warn_domains(output, listed.domains, bunch.domains)
         bunch = nameless(bunch) if redact else bunch
         write(path, bunch)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from shoal.cli.embed import find_weights, load
 from shoal.cli.messages import CommandError
 from shoal.cli.models import Device
-from shoal.cli.networks import network_errors, start_torch, warn_unreadable
+from shoal.cli.networks import network_errors, start_torch, warn
 from shoal.cli.options import Work, working
 from shoal.cli.output import Output
 from shoal.cli.pretrain import check_room
@@ -185,7 +185,7 @@ def _encode(
         batch_size=BATCH,
         on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
     )
-    warn_unreadable(output, bunch.skipped, listed)
+    warn(output, bunch.messages)
     kept = np.isin(table.ids.astype(str), bunch.files)
     labels = None if table.labels is None else table.labels[kept]
     skipped = [*table.source["skipped"], *bunch.skipped]

@@ -1,6 +1,6 @@
 """What commands with networks share: folders of images, the device, and errors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from shoal.cli.reading import reading
 
 if TYPE_CHECKING:
     from shoal.io.images import ImageList
+    from shoal.io.table import Message
 
 __all__ = [
     "Batch",
@@ -24,7 +25,7 @@ __all__ = [
     "list_folder",
     "network_errors",
     "start_torch",
-    "warn_unreadable",
+    "warn",
 ]
 
 Images = Annotated[
@@ -89,16 +90,13 @@ def list_folder(
         skip_bad=pictures.skip_bad,
         need_domains=need_domains,
     )
-    for message in listed.messages:
-        output.warn(message.code, message.text, message.hint)
+    warn(output, listed.messages)
     return listed
 
 
-def warn_unreadable(output: Output, names: list[str], listed: "ImageList") -> None:
-    """Say which images turned out to be bad when they were read in full, and why."""
-    from shoal.io.images import judge_bad
-
-    for message in judge_bad(listed.root, names, len(listed.names), skip_bad=True):
+def warn(output: Output, messages: "Sequence[Message]") -> None:
+    """Say what was odd about the images."""
+    for message in messages:
         output.warn(message.code, message.text, message.hint)
 
 

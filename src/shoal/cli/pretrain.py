@@ -16,7 +16,7 @@ from shoal.cli.networks import (
     list_folder,
     network_errors,
     start_torch,
-    warn_unreadable,
+    warn,
 )
 from shoal.cli.options import Force, Out, Speech, Work, working
 from shoal.cli.output import Output, running
@@ -90,10 +90,10 @@ def pretrain(
     """Train a network on images without labels, for `shoal embed`.
 
     The images may lie at any depth, in folders of domains or not. Images of several
-    sizes need --size. While it trains, the folder --out
-    (NAME-encoder) holds a checkpoint, from which --resume goes on; the same options
-    then end with the same network as a run that was never stopped. At the end it holds
-    encoder.safetensors and history.json, the loss of every epoch.
+    sizes need --size. While it trains, the folder --out (NAME-encoder) holds a
+    checkpoint, from which --resume goes on; the same options then end with the same
+    network as a run that was never stopped. At the end it holds encoder.safetensors
+    and history.json, the loss of every epoch.
 
     With --engine ray, the --workers of a Ray cluster share every batch and end with the
     network of one process but for rounding; one that dies is replaced. All machines of
@@ -152,16 +152,14 @@ def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
 def read(output: Output, images: Path, pictures: Pictures) -> Any:
     """All images as bytes, of one size."""
     from shoal.datasets.images_folder import check_readable, common_size
-    from shoal.io.images import read_pixels
+    from shoal.io.images import decode
 
     listed = list_folder(output, images, pictures, need_domains=False)
     check_count(images, len(listed.names))
     size = pictures.size or common_size(listed)
     check_room(len(listed.names), size)
-    pixels, readable = read_pixels(listed.paths, size, skip_bad=pictures.skip_bad)
-    check_readable(listed, readable, skip_bad=pictures.skip_bad)
-    bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    warn_unreadable(output, bad, listed)
+    pixels, readable = decode(listed.paths, size)
+    warn(output, check_readable(listed, readable, skip_bad=pictures.skip_bad))
     check_count(images, len(pixels))
     return pixels
 

@@ -12,12 +12,13 @@ from sklearn.utils import Bunch
 from shoal.exceptions import CodedWarning, IdentifiabilityWarning, InputError
 from shoal.io.images import (
     ImageList,
+    decode,
     inner_folders,
     judge_bad,
     list_images,
-    read_pixels,
 )
 from shoal.io.names import join
+from shoal.io.table import Message
 
 __all__ = [
     "check_readable",
@@ -27,6 +28,7 @@ __all__ = [
     "load_image_folder",
     "lone_images",
     "read_class_folders",
+    "warn",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -65,10 +67,8 @@ def load_image_folder(
         ``skipped``, ``description``, ``licence``.
     """
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
-    pixels, readable = read_pixels(
-        listed.paths, size or common_size(listed), skip_bad=skip_bad
-    )
-    check_readable(listed, readable, skip_bad=skip_bad)
+    pixels, readable = decode(listed.paths, size or common_size(listed))
+    warn(check_readable(listed, readable, skip_bad=skip_bad))
     return Bunch(
         X=pixels,
         **describe_rows(listed, readable),
@@ -90,13 +90,18 @@ def find_images(
             "E101", f'no folder "{root}"', "give the folder that holds the domains"
         )
     listed = list_images(root, domain_from=domain_from, skip_bad=skip_bad)
-    for message in listed.messages:
-        said = CodedWarning(message.code, message.text, message.hint)
-        warnings.warn(said, stacklevel=3)
+    warn(listed.messages, stacklevel=4)
     text, hint = lone_images(listed.domains)
     if text:
         warnings.warn(f"{text}; {hint}", IdentifiabilityWarning, stacklevel=3)
     return listed
+
+
+def warn(messages: Sequence[Message], stacklevel: int = 3) -> None:
+    """Say what is odd about images, to the caller of the caller."""
+    for message in messages:
+        said = CodedWarning(message.code, message.text, message.hint)
+        warnings.warn(said, stacklevel=stacklevel)
 
 
 def lone_images(domains: Array) -> tuple[str, str]:
@@ -112,10 +117,12 @@ def lone_images(domains: Array) -> tuple[str, str]:
     return f"{who} nothing of its class mix", hint
 
 
-def check_readable(listed: ImageList, readable: Array, *, skip_bad: bool) -> None:
-    """Raise E128 when too many of the listed files turned out to be bad."""
+def check_readable(
+    listed: ImageList, readable: Array, *, skip_bad: bool
+) -> list[Message]:
+    """E128 when too many of the listed files turned out to be bad, W128 when some."""
     bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    judge_bad(listed.root, bad, len(listed.names), skip_bad)
+    return judge_bad(listed.root, bad, len(listed.names), skip_bad)
 
 
 def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:
@@ -170,9 +177,9 @@ def read_class_folders(
             inside = [inside[place] for place in keep(len(inside))]
         paths += inside
         labels += [label] * len(inside)
-    images, readable = read_pixels(paths, size, skip_bad=skip_bad)
+    images, readable = decode(paths, size)
     files = np.array([path.relative_to(root).as_posix() for path in paths])
-    judge_bad(root, files[~readable].tolist(), len(files), skip_bad)
+    warn(judge_bad(root, files[~readable].tolist(), len(files), skip_bad))
     return images, np.array(labels, dtype=np.intp)[readable], files[readable]
 
 

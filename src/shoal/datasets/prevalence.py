@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from shoal.probability import normalize_rows
-from shoal.validation import check_whole
+from shoal.validation import check_real, check_whole
 
 __all__ = ["draw_prevalence"]
 
@@ -111,8 +111,7 @@ def _check_draw(
 ) -> float:
     """Check the arguments of :func:`draw_prevalence`; the limit as a number."""
     check_whole(1, n_classes=n_classes, n_domains=n_domains, max_tries=max_tries)
-    if not 0 < alpha < np.inf:
-        raise ValueError(f"alpha must be positive and finite, got {alpha!r}")
+    check_real(0, above=True, alpha=alpha)
     if max_condition is None:
         return np.inf
     if not max_condition >= 1:

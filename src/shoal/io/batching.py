@@ -21,8 +21,7 @@ from shoal.io.anndata import H5adRows, opened
 from shoal.io.arrays import map_npy, read_side
 from shoal.io.cells import row_number
 from shoal.io.content import Content
-from shoal.io.images import list_images, read_pixels
-from shoal.io.names import join
+from shoal.io.images import decode, judge_bad, list_images
 from shoal.io.options import MISSING, Options
 from shoal.io.schema import Schema
 from shoal.io.sources import file_names, find_file, is_path, open_content, recognise
@@ -277,25 +276,18 @@ def _pictures(
     step = min(batch_rows, max(PIXEL_BYTES // (3 * schema.size**2), 1))
     for first in range(0, len(listed.names), step):
         part = slice(first, first + step)
-        pixels, readable = read_pixels(listed.paths[part], schema.size)
-        lost = np.array(listed.names[part], dtype=object)[~readable]
+        pixels, readable = decode(listed.paths[part], schema.size)
+        names = np.array(listed.names[part], dtype=object)
+        lost = judge_bad(listed.root, names[~readable].tolist(), len(names), False)
         index = pd.RangeIndex(first, first + len(readable))
         frame = pd.DataFrame({"domain": listed.domains[part]}, index)[readable]
         yield Content(
             frame=frame,
             matrix=pixels,
-            ids=np.array(listed.names[part], dtype=object)[readable],
-            messages=(*messages, *_lost(lost, len(listed.names))),
+            ids=names[readable],
+            messages=(*messages, *lost),
         )
         messages = ()
-
-
-def _lost(names: Any, n_files: int) -> list[Message]:
-    """W128 for images that turned out to be damaged when they were read in full."""
-    if not len(names):
-        return []
-    text = f"some of {n_files:,} images cannot be read ({join(list(names), 3)})"
-    return [Message("W128", text, "they are left out; replace them to keep them")]
 
 
 def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:

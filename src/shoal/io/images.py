@@ -18,6 +18,7 @@ __all__ = [
     "ImageList",
     "as_rgb",
     "check_image",
+    "decode",
     "holds_images",
     "inner_folders",
     "judge_bad",
@@ -149,13 +150,21 @@ def read_pixels(
     size : int, default=32
         Width and height of the result.
     skip_bad : bool, default=False
-        Go on also when more than 1 % cannot be decoded, even when none can.
+        Go on also when more than 1 % cannot be decoded.
 
     Returns
     -------
     images : uint8 ndarray of shape (n_readable, size, size, 3)
     readable : bool ndarray of shape (n_paths,)
     """
+    pixels, readable = decode(paths, size)
+    bad = [str(path) for path, ok in zip(paths, readable, strict=True) if not ok]
+    judge_bad(Path(), bad, len(paths), skip_bad)
+    return pixels, readable
+
+
+def decode(paths: Sequence[Any], size: int) -> tuple[Array, Array]:
+    """As :func:`read_pixels`, however many cannot be read: the caller judges that."""
     image_module = _pillow()
     from PIL import ImageOps
 
@@ -168,9 +177,6 @@ def read_pixels(
                 pixels[index] = np.asarray(ImageOps.fit(upright, (size, size)))
         except _broken(image_module):
             readable[index] = False
-    if not skip_bad:
-        bad = [str(path) for path, ok in zip(paths, readable, strict=True) if not ok]
-        judge_bad(Path(), bad, len(paths), skip_bad)
     return pixels[readable], readable
 
 

@@ -22,6 +22,7 @@ from shoal.novelty import fit_novelty
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_n_classes,
+    check_real,
     check_sample_weight,
     check_whole,
     check_X_domains,
@@ -305,6 +306,7 @@ default="auto"
         _check_choice("solver", self.solver, ("lbfgs", "em"))
         check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
         check_whole(0, n_random=self.n_random)
+        check_real(0, volume=self.volume)
         if self.solver == "em" and self.volume:
             raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
         return Options(
@@ -314,7 +316,7 @@ default="auto"
             ridge=_amount("ridge", self.ridge),
             confidence=_amount("confidence", self.confidence),
             dirichlet=_amount("dirichlet", self.dirichlet),
-            volume=_fixed_amount("volume", self.volume),
+            volume=float(self.volume),
             moves=self.moves,
             solver=self.solver,
             n_random=self.n_random,
@@ -393,10 +395,3 @@ def _amount(name: str, value: Any) -> float | None:
     if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
     return float(value)
-
-
-def _fixed_amount(name: str, value: Any) -> float:
-    amount = None if isinstance(value, str) else _amount(name, value)
-    if amount is None:
-        raise ValueError(f"{name} must be a number from 0, got {value!r}")
-    return amount

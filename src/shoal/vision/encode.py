@@ -15,9 +15,10 @@ from shoal.datasets.images_folder import (
     check_readable,
     describe_rows,
     find_images,
+    warn,
 )
 from shoal.io.atomic import whole_file
-from shoal.io.images import ImageList, read_pixels
+from shoal.io.images import ImageList, decode
 from shoal.vision.data import ImageSet
 from shoal.vision.data import normalize as scale
 from shoal.vision.devices import autocast_to, pick_device, place_module
@@ -137,6 +138,7 @@ def embed_folder(
         device=device,
         normalize=normalize,
     )
+    warn(bunch.pop("messages"))
     if out is not None:
         write_features(Path(out), bunch)
     return bunch
@@ -155,13 +157,14 @@ def encode_files(
 ) -> Bunch:
     """Features of listed images, as :func:`embed_folder` returns them.
 
+    What is odd about the images is not warned of: it is in ``messages``.
     ``on_batch`` is told after every batch how many files have been read.
     """
     place, paths = pick_device(device), listed.paths
     parts, readable = [], np.zeros(len(paths), dtype=bool)
     for start in range(0, len(paths), batch_size):
         chunk = slice(start, start + batch_size)
-        pixels, readable[chunk] = read_pixels(paths[chunk], size, skip_bad=True)
+        pixels, readable[chunk] = decode(paths[chunk], size)
         if len(pixels):
             parts.append(
                 encode(
@@ -174,8 +177,9 @@ def encode_files(
             )
         if on_batch is not None:
             on_batch(min(start + batch_size, len(paths)))
-    check_readable(listed, readable, skip_bad=skip_bad)
-    return Bunch(X=np.concatenate(parts), **describe_rows(listed, readable))
+    messages = check_readable(listed, readable, skip_bad=skip_bad)
+    rows = describe_rows(listed, readable)
+    return Bunch(X=np.concatenate(parts), **rows, messages=messages)
 
 
 def write_features(path: Path, bunch: Bunch) -> None:
