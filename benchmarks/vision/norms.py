@@ -8,7 +8,10 @@ a random start, with dropout three times in every block. After every epoch, the
 cross-entropy of held-out images by the same weights, three times: with dropout on, with
 the statistics that the norms gathered while dropout was on, and with statistics taken
 anew without it. Guessing gives log r. ``DIR`` is that of ``cells.py``; ``--size`` and
-``--rows`` make it fit for a CPU. No label is read. Needs torch, numpy, scikit-learn.
+``--rows`` make it fit for a CPU. With ``--starts`` also what the two kinds of
+statistics mean for DDFA (RI): its accuracy as published on the held-out images, mean
+over so many starts of the stages after the network. Labels are read for this score
+alone. Needs torch, numpy, scikit-learn, and faiss for the published k-means.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import copy
 import json
 import platform
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +30,12 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.benchmark import paper
 from shoal.benchmark.image_problems import image_problem
 from shoal.benchmark.meter import provenance
 from shoal.benchmark.spec import Spec
+from shoal.exceptions import ShoalWarning
+from shoal.metrics import matched_accuracy
 from shoal.vision.augment import weak_view
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to, pick_device
@@ -39,11 +46,13 @@ from shoal.vision.split import SplitRows, hold_out, settle
 
 BATCH = 1024
 
+Array = np.ndarray[Any, Any]
+
 
 def main(arguments: list[str] | None = None) -> None:
     args = parse(arguments)
-    rows = read_cell(args)
-    curve = watch(args, rows)
+    rows, labels = read_cell(args)
+    curve = watch(args, rows, labels)
     on_gpu = rows.images.device.type == "cuda"
     record = {
         "cell": args.cell,
@@ -52,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
         "size": args.size,
         "batch_size": args.batch_size,
         "seed": args.seed,
+        "starts": args.starts,
         "rows": len(rows.train),
         "held_out_rows": len(rows.valid),
         "guessing": float(np.log(n_domains(rows))),
@@ -76,13 +86,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--rows", type=int, help="a random sample; default: all")
     cli.add_argument("--size", type=int, choices=[8, 16, 32], default=32)
     cli.add_argument("--seed", type=int, default=0)
+    cli.add_argument("--starts", type=int, default=0, help="of DDFA, to be scored")
     cli.add_argument("--device")
     cli.add_argument("--record", type=Path, help="JSON to write")
     return cli.parse_args(arguments)
 
 
-def read_cell(args: argparse.Namespace) -> SplitRows:
-    """Images of a cell, each pixel the mean of a square of the original's."""
+def read_cell(args: argparse.Namespace) -> tuple[SplitRows, Array]:
+    """Images of a cell, each pixel the mean of a square of the original's; labels."""
     dataset, r, alpha = args.cell.split("-")
     problem = image_problem(
         Spec(dataset, int(r), float(alpha), 0, "ddfa_ri"), args.data
@@ -96,14 +107,17 @@ def read_cell(args: argparse.Namespace) -> SplitRows:
     small = parts.mean(axis=(2, 4)).round().astype(np.uint8)
     images = ImageSet(small, pick_device(args.device))
     split = hold_out(codes[chosen], 0.1, np.random.default_rng(args.seed))
-    return SplitRows.of(images, codes[chosen], None, *split)
+    rows = SplitRows.of(images, codes[chosen], None, *split)
+    return rows, np.asarray(problem.truth.labels)[chosen]
 
 
 def n_domains(rows: SplitRows) -> int:
     return int(rows.codes.max()) + 1
 
 
-def watch(args: argparse.Namespace, rows: SplitRows) -> list[dict[str, float]]:
+def watch(
+    args: argparse.Namespace, rows: SplitRows, labels: Array
+) -> list[dict[str, float]]:
     """Train, and judge the network in three ways after every epoch."""
     torch.manual_seed(args.seed)
     net = resnet(args.depth, n_outputs=n_domains(rows), dropout=args.dropout)
@@ -115,27 +129,27 @@ def watch(args: argparse.Namespace, rows: SplitRows) -> list[dict[str, float]]:
         views = normalize(view(images.batch(numbers), generator))
         return functional.cross_entropy(net(views).float(), rows.codes[numbers])
 
-    @torch.no_grad()
     def judge(judged: nn.Module) -> float:
-        with autocast_to(images.device):
-            parts = [
-                judged(normalize(images.batch(r))) for r in rows.valid.split(BATCH)
-            ]
-        found = torch.cat(parts).float()
+        found = answers(judged, images, rows.valid)
         return float(functional.cross_entropy(found, rows.codes[rows.valid]))
 
     def on_epoch(record: dict[str, Any]) -> None:
-        settled = copy.deepcopy(net)
+        trained, settled = copy.deepcopy(net).eval(), copy.deepcopy(net)
         settle(settled, rows, args.seed)
-        losses = {
+        found = {
             "epoch": record["epoch"],
             "training": record["loss"],
             "dropout_on": judge(copy.deepcopy(net).train()),
-            "statistics_of_training": judge(copy.deepcopy(net).eval()),
+            "statistics_of_training": judge(trained),
             "statistics_taken_anew": judge(settled.eval()),
         }
-        curve.append(losses)
-        print(json.dumps({k: round(v, 4) for k, v in losses.items()}), flush=True)
+        if args.starts:
+            for name, judged in (("of_training", trained), ("taken_anew", settled)):
+                scores = ddfa_accuracies(judged, rows, labels, args.starts)
+                found[f"accuracy_{name}"] = float(np.mean(scores))
+                found[f"accuracy_std_{name}"] = float(np.std(scores, ddof=1))
+        curve.append(found)
+        print(json.dumps({k: round(v, 4) for k, v in found.items()}), flush=True)
 
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     fit(
@@ -152,6 +166,35 @@ def watch(args: argparse.Namespace, rows: SplitRows) -> list[dict[str, float]]:
         progress=False,
     )
     return curve
+
+
+@torch.no_grad()
+def answers(net: nn.Module, images: ImageSet, numbers: Tensor) -> Tensor:
+    """What a network says of the domains of some images."""
+    with autocast_to(images.device):
+        parts = [net(normalize(images.batch(part))) for part in numbers.split(BATCH)]
+    return torch.cat(parts).float()
+
+
+def ddfa_accuracies(
+    net: nn.Module, rows: SplitRows, labels: Array, n_starts: int
+) -> list[float]:
+    """Accuracy on the held-out rows from several starts, stages as published."""
+    codes, k = rows.codes.cpu().numpy(), len(np.unique(labels))
+    parts = []
+    for numbers in (rows.train, rows.valid):
+        q = torch.softmax(answers(net, rows.images, numbers), dim=1)
+        parts.append((q.double().cpu().numpy(), codes[numbers.cpu()]))
+    found = []
+    for seed in range(n_starts):
+        model = paper.ddfa(
+            k, n_clusters=3 * k, discriminator=lambda q: q, random_state=seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShoalWarning)
+            classes = model.fit(*parts[0]).predict(*parts[1])
+        found.append(matched_accuracy(labels[rows.valid.cpu()], classes))
+    return found
 
 
 if __name__ == "__main__":
