@@ -138,7 +138,7 @@ def test_discriminator_is_trained_once(problem):
     np.testing.assert_array_equal(first.prevalence, same.prevalence)
     elsewhere = answer(problem, 3, **settings, stage_seed=4)
     assert not np.array_equal(first.prevalence, elsewhere.prevalence)
-    others = [{"stages": "best"}, {"stages": "anchored"}]
+    others = [{"stages": "best"}, {"stages": "anchored"}, {"clustered": "views"}]
     for other in [*others, {"n_clusters": 5}, {"stage_seed": 4}]:
         found = answer(problem, 3, **settings, **other)
         assert found.notes["held_out_loss"] == first.notes["held_out_loss"]
@@ -174,6 +174,29 @@ def test_anchored_stages_take_every_cluster_for_a_class(problem, tmp_path):
     np.testing.assert_allclose(anchored, shares, atol=1e-6)
 
 
+def test_clusters_can_be_made_of_views(problem, tmp_path):
+    """As published: clusters of one random view of each image, answers on clean."""
+    alone = replace(problem, folder=tmp_path)
+    settings = {**SETTINGS["ddfa_ri"], "view": "crop", "norms": "training"}
+    answer = find_method("ddfa_ri").answer
+    clean = answer(alone, 3, **settings)
+    views = answer(alone, 3, **settings, clustered="views")
+    assert views.notes["kept"]
+    assert np.abs(views.prevalence - clean.prevalence).max() > 1e-4
+    (kept,) = (tmp_path / "discriminators").iterdir()
+    found = np.load(kept)
+    assert np.abs(found["q_view"] - found["q"]).max() > 1e-4
+    model = paper.ddfa(
+        problem.n_classes, n_clusters=6, discriminator=lambda q: q, random_state=3
+    )
+    model.fit(found["q_view"], problem.domains)
+    np.testing.assert_array_equal(views.prevalence, model.prevalence_)
+    wanted = model.predict(found["q_test"], problem.domains_test)
+    np.testing.assert_array_equal(views.classes, wanted)
+    answer(alone, 3, **(settings | {"norms": "anew"}))
+    assert len([*(tmp_path / "discriminators").iterdir()]) == 2  # another network
+
+
 def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):
     """Its q(d|x) is enough: other starts on it need neither SCAN nor weights."""
     answer = find_method("ddfa_si").answer
@@ -187,6 +210,8 @@ def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):
 
 
 def test_unknown_stages_and_absent_weights_are_named(problem):
+    with pytest.raises(ValueError, match="clustered must be one of"):
+        find_method("ddfa_spi").answer(problem, 0, clustered="clear")
     with pytest.raises(ValueError, match="stages must be one of"):
         find_method("ddfa_spi").answer(problem, 0, stages="paper", epochs=1)
     with pytest.raises(ValueError, match="chooses n_clusters itself, got 5"):

@@ -18,7 +18,7 @@ from shoal.exceptions import DomainMissingError, IdentifiabilityWarning  # noqa:
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import mean_log_likelihood  # noqa: E402
 from shoal.stages.discriminate import Discriminator  # noqa: E402
-from shoal.vision.augment import Identity  # noqa: E402
+from shoal.vision.augment import Identity, RandomResizedCrop  # noqa: E402
 from shoal.vision.data import ImageSet, normalize  # noqa: E402
 from shoal.vision.discriminator import ImageDiscriminator  # noqa: E402
 from shoal.vision.nets import resnet  # noqa: E402
@@ -118,6 +118,53 @@ def test_with_dropout_norms_are_those_of_the_network_as_it_is_used(images):
             assert (got / wanted).log().abs().mean() < 0.2, name
 
 
+def test_norms_of_the_training_are_left_as_they_are(images):
+    """They follow what dropout did: not the statistics of the network as it is used."""
+    settings = {"dropout": 0.5, "epochs": 2}
+    published, ours = (
+        discriminator(None, norms=norms, **settings).fit(images.X, images.domains)
+        for norms in ("training", "anew")
+    )
+    learned = [[r["loss"] for r in m.history_] for m in (published, ours)]
+    assert learned[0] == learned[1]  # in training mode norms go by the batch
+    assert published.held_out_loss_ != ours.held_out_loss_
+    counts = {
+        name: int(value)
+        for name, value in published.net_.named_buffers()
+        if name.endswith("num_batches_tracked")
+    }
+    steps = 270 // 50  # of an epoch; a tenth of the rows is held out
+    assert set(counts.values()) == {published.best_epoch_ * steps}
+
+
+def test_without_dropout_norms_are_those_of_the_training(tiny_net, images):
+    settings = {"epochs": 2, "dropout": 0.0}
+    first, second = (
+        discriminator(tiny_net, norms=norms, **settings).fit(images.X, images.domains)
+        for norms in ("training", "anew")
+    )
+    assert_array_equal(first.predict_proba(images.X), second.predict_proba(images.X))
+
+
+def test_views_are_those_of_the_training(fitted, tiny_net, images):
+    """What the network says of views made by hand, from the same seed."""
+    clean = fitted.predict_view(images.X, random_state=0)  # view="none" changes nothing
+    assert_allclose(clean, fitted.predict_proba(images.X), atol=1e-6)
+    model = discriminator(tiny_net, view="crop", epochs=1)
+    model.fit(images.X, images.domains)
+    got = model.predict_view(images.X, random_state=3)
+    assert_allclose(got.sum(axis=1), 1)
+    assert_array_equal(got, model.predict_view(images.X, random_state=3))
+    assert np.abs(got - model.predict_view(images.X, random_state=4)).max() > 1e-3
+    seed = np.random.RandomState(3).randint(2**31 - 1)
+    generator = torch.Generator().manual_seed(int(seed))
+    crop = RandomResizedCrop((0.08, 1.0), flip=0.5)
+    pixels = crop(torch.from_numpy(images.X).permute(0, 3, 1, 2) / 255, generator)
+    with torch.no_grad():
+        wanted = torch.softmax(model.net_(normalize(pixels)), dim=1)
+    assert_allclose(got, wanted.numpy(), atol=1e-5)
+
+
 def test_seeds_clones_pickles(fitted, tiny_net, images):
     again = clone(fitted).fit(images.X, fitted.classes_[images.domains])
     assert_array_equal(again.predict_proba(images.X), fitted.predict_proba(images.X))
@@ -202,6 +249,7 @@ def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
         ({"learning_rate": []}, ValueError, "must be one number or more, got \\[\\]"),
         ({"learning_rate": [1e-3, -1]}, ValueError, "number above 0, got -1"),
         ({"learning_rate": [[1e-3], 1e-2]}, ValueError, "above 0, got \\[0.001\\]"),
+        ({"norms": "frozen"}, ValueError, "one of anew, training, got 'frozen'"),
         ({"dropout": 2}, ValueError, "dropout must be a number from 0 to 1, got 2"),
         ({"learning_rate": "fast"}, ValueError, "number above 0, got 'fast'"),
         ({"epochs": 1.5}, ValueError, "epochs must be a whole number from 1, got 1.5"),

@@ -34,6 +34,7 @@ __all__ = [
 Array = NDArray[Any]
 
 NAME_LENGTH = 32
+VIEW_SEED = 0
 USUAL = SCAN().get_params()
 
 
@@ -41,6 +42,7 @@ class Discriminated(NamedTuple):
     """What a discriminator says of a problem."""
 
     q: Array  # (n_rows, n_domains), of the training rows
+    q_view: Array  # the same, of one random view of each
     q_test: Array  # (n_test_rows, n_domains)
     about: dict[str, Any]  # label-free numbers of its training
 
@@ -106,6 +108,7 @@ def kept_discriminator(
     network.fit(problem.X, problem.domains)
     found = Discriminated(
         network.predict_proba(problem.X),
+        network.predict_view(problem.X, random_state=VIEW_SEED),
         network.predict_proba(problem.X_test),
         about_network(network),
     )
@@ -151,11 +154,13 @@ def _write(path: Path, found: Discriminated) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with temporary.open("wb") as file:
-        np.savez(file, q=found.q, q_test=found.q_test, about=json.dumps(found.about))
+        np.savez(file, **(found._asdict() | {"about": json.dumps(found.about)}))
     temporary.replace(path)
 
 
 def _read(path: Path) -> Discriminated:
     with np.load(path, allow_pickle=False) as file:
         about = json.loads(str(file["about"]))
-        return Discriminated(file["q"], file["q_test"], {**about, "kept": True})
+        return Discriminated(
+            file["q"], file["q_view"], file["q_test"], {**about, "kept": True}
+        )

@@ -32,6 +32,7 @@ Array = NDArray[Any]
 
 TUNED, PLAIN = FineTuning(), SCAN()
 STAGES = ("published", "anchored", "best")
+CLUSTERED = ("clean", "views")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
 PUBLISHED_DROPOUT = 0.5
@@ -182,6 +183,7 @@ def _ddfa_si(
     batch_size: int = 512,
     view: str = "crop",
     n_clusters: int | None = None,
+    clustered: str = "clean",
     stages: str = "published",
     stage_seed: int | None = None,
     compile: bool = False,
@@ -208,7 +210,9 @@ def _ddfa_si(
     )
     origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
     n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
-    return _ddfa(problem, seed, network, origin, n_clusters, stages, stage_seed, start)
+    return _ddfa(
+        problem, seed, network, origin, n_clusters, clustered, stages, stage_seed, start
+    )
 
 
 @register("ddfa_spi")
@@ -222,6 +226,7 @@ def _ddfa_spi(
     batch_size: int = 512,
     view: str = "crop",
     n_clusters: int | None = None,
+    clustered: str = "clean",
     stages: str = "published",
     stage_seed: int | None = None,
     compile: bool = False,
@@ -237,7 +242,9 @@ def _ddfa_spi(
         random_state=seed,
     )
     n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
-    return _ddfa(problem, seed, network, backbone, n_clusters, stages, stage_seed)
+    return _ddfa(
+        problem, seed, network, backbone, n_clusters, clustered, stages, stage_seed
+    )
 
 
 @register("ddfa_ri")
@@ -247,11 +254,13 @@ def _ddfa_ri(
     *,
     depth: int = 34,
     dropout: float = PUBLISHED_DROPOUT,
+    norms: str = "anew",
     epochs: int = 100,
     learning_rates: str = "1e-3",
     batch_size: int = 64,
     view: str = "weak",
     n_clusters: int | None = None,
+    clustered: str = "clean",
     stages: str = "published",
     stage_seed: int | None = None,
     compile: bool = False,
@@ -260,6 +269,7 @@ def _ddfa_ri(
     network = ImageDiscriminator(
         depth=depth,
         dropout=dropout,
+        norms=norms,
         epochs=epochs,
         learning_rate=read_rates(learning_rates),
         batch_size=batch_size,
@@ -269,7 +279,9 @@ def _ddfa_ri(
     )
     published = RANDOM_CLUSTERS * problem.n_classes
     n_clusters = _n_clusters(n_clusters, published, stages)
-    return _ddfa(problem, seed, network, "random", n_clusters, stages, stage_seed)
+    return _ddfa(
+        problem, seed, network, "random", n_clusters, clustered, stages, stage_seed
+    )
 
 
 @register("oracle")
@@ -313,6 +325,7 @@ def _ddfa(
     network: ImageDiscriminator,
     origin: str,
     n_clusters: int,
+    clustered: str,
     stages: str,
     stage_seed: int | None,
     start: Callable[[], Any] | None = None,
@@ -321,13 +334,17 @@ def _ddfa(
 
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
     same with anchors by SPA in NMF's place (with as many clusters as classes, every
-    cluster is one); ``"best"``: our defaults (SPA, maximum likelihood). With
-    ``stage_seed`` they start elsewhere, on the very network of ``seed``.
+    cluster is one); ``"best"``: our defaults (SPA, maximum likelihood). ``clustered``
+    says of which training images: ``"clean"``, or one random view of each, as
+    published. With ``stage_seed`` they start elsewhere, on the very network of
+    ``seed``.
     """
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
-    q, q_test, about = kept_discriminator(problem, network, origin, start)
+    if clustered not in CLUSTERED:
+        raise ValueError(f"clustered must be one of {CLUSTERED}, got {clustered!r}")
+    q, q_view, q_test, about = kept_discriminator(problem, network, origin, start)
     if stages == "best":
         model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
     else:
@@ -339,7 +356,7 @@ def _ddfa(
         )
     if stages == "anchored":
         model.set_params(factorizer="spa")
-    model.fit(q, problem.domains)
+    model.fit(q_view if clustered == "views" else q, problem.domains)
     classes = model.predict(q_test, problem.domains_test)
     score = model.score(q_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, **about})

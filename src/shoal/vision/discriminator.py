@@ -43,6 +43,7 @@ Array = np.ndarray[Any, Any]
 # The published view: any part from a twelfth of the image on, mirrored or not.
 PUBLISHED_SCALE = (0.08, 1.0)
 VIEWS = ("weak", "crop", "strong", "none")
+NORMS = ("anew", "training")
 
 
 class ImageDiscriminator(DomainClassifier):
@@ -60,8 +61,11 @@ class ImageDiscriminator(DomainClassifier):
     depth, stem : int and str, default=18 and "cifar"
         Of the ResNet that is made or read.
     dropout : float, default=0.0
-        Share of activations dropped in every block. The batch norms then take their
-        statistics from the network without dropout, after every epoch.
+        Share of activations dropped in every block.
+    norms : {"anew", "training"}, default="anew"
+        Statistics of the batch norms of a network with dropout: taken anew without it
+        after every epoch, or as the training left them (as published), which can make
+        its answers worse than guessing.
     epochs : int, default=15
         All are run, and the best by held-out cross-entropy is kept.
     batch_size : int, default=512
@@ -123,6 +127,7 @@ class ImageDiscriminator(DomainClassifier):
         depth: int = 18,
         stem: str = "cifar",
         dropout: float = 0.0,
+        norms: str = "anew",
         epochs: int = 15,
         batch_size: int = 512,
         learning_rate: float | Sequence[float] = 1e-4,
@@ -141,6 +146,7 @@ class ImageDiscriminator(DomainClassifier):
         self.depth = depth
         self.stem = stem
         self.dropout = dropout
+        self.norms = norms
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -199,6 +205,10 @@ class ImageDiscriminator(DomainClassifier):
         check_real(0, 1, above=True, decay=self.decay)
         check_real(0, head_factor=self.head_factor, weight_decay=self.weight_decay)
         check_real(0, 1, dropout=self.dropout)
+        if self.norms not in NORMS:
+            raise ValueError(
+                f"norms must be one of {', '.join(NORMS)}, got {self.norms!r}"
+            )
         given: Any = self.learning_rate
         several = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
         rates = [*given] if several and not isinstance(given, str) else [given]
@@ -213,6 +223,19 @@ class ImageDiscriminator(DomainClassifier):
         check_is_fitted(self)
         logits = self._encode(self.net_, check_image_rows(self, X))
         return np.asarray(softmax(logits.astype(float), axis=1))
+
+    def predict_view(self, X: Any, random_state: Any = None) -> Array:
+        """q(d|x) of one random view of every image, as in the training."""
+        check_is_fitted(self)
+        images = ImageSet(check_image_rows(self, X), pick_device(self.device))
+        view = self._view(images)
+        generator = torch.Generator(images.device)
+        generator.manual_seed(check_random_state(random_state).randint(2**31 - 1))
+        rows = torch.arange(len(images), device=images.device)
+        net = place_module(self.net_, images.device)
+        logits = outputs(net, images, rows, lambda clean: view(clean, generator))
+        self.net_.cpu()  # so that a fitted estimator travels anywhere
+        return np.asarray(softmax(logits.double().cpu().numpy(), axis=1))
 
     def features(self, X: Any) -> Array:
         """What the last layer sees, of shape (n_samples, n_features).
@@ -262,7 +285,7 @@ class ImageDiscriminator(DomainClassifier):
 
         def on_epoch(record: dict[str, Any]) -> dict[str, float]:
             records.append(record)
-            if self.dropout:
+            if self.dropout and self.norms == "anew":
                 settle(net, rows, seed)
             loss = _held_out_loss(net, rows)
             best.offer(net, -loss, record["epoch"])

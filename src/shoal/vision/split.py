@@ -1,5 +1,6 @@
 """Rows on the device in two parts: one to fit, one to judge every epoch by."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,16 +95,24 @@ def hold_out(
 
 
 @torch.no_grad()
-def outputs(net: nn.Module, images: ImageSet, rows: Tensor) -> Tensor:
-    """What a network says of clean images, in evaluation mode; float32, on the device.
+def outputs(
+    net: nn.Module,
+    images: ImageSet,
+    rows: Tensor,
+    view: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """What a network says of images, in evaluation mode; float32, on the device.
 
-    The network is left in evaluation mode.
+    The images are clean ones without a ``view``. The network is left in evaluation
+    mode.
     """
     net.eval()
     parts = []
     for numbers in rows.split(EVALUATION_ROWS):
+        pixels = images.batch(numbers)
+        pixels = pixels if view is None else view(pixels)
         with autocast_to(images.device):
-            parts.append(net(normalize(images.batch(numbers))).float())
+            parts.append(net(normalize(pixels)).float())
     return torch.cat(parts)
 
 
