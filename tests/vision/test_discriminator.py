@@ -249,7 +249,7 @@ def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
         ({"learning_rate": []}, ValueError, "must be one number or more, got \\[\\]"),
         ({"learning_rate": [1e-3, -1]}, ValueError, "number above 0, got -1"),
         ({"learning_rate": [[1e-3], 1e-2]}, ValueError, "above 0, got \\[0.001\\]"),
-        ({"norms": "frozen"}, ValueError, "one of anew, training, got 'frozen'"),
+        ({"norms": "frozen"}, ValueError, "'training'\\), got 'frozen'"),
         ({"dropout": 2}, ValueError, "dropout must be a number from 0 to 1, got 2"),
         ({"learning_rate": "fast"}, ValueError, "number above 0, got 'fast'"),
         ({"epochs": 1.5}, ValueError, "epochs must be a whole number from 1, got 1.5"),

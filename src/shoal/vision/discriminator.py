@@ -36,7 +36,7 @@ from shoal.vision.rows import (
 from shoal.vision.schedules import exponential
 from shoal.vision.split import BestEpoch, SplitRows, hold_out, outputs, settle
 
-__all__ = ["VIEWS", "ImageDiscriminator"]
+__all__ = ["VIEWS", "ImageDiscriminator", "named_view"]
 
 Array = np.ndarray[Any, Any]
 
@@ -206,9 +206,7 @@ class ImageDiscriminator(DomainClassifier):
         check_real(0, head_factor=self.head_factor, weight_decay=self.weight_decay)
         check_real(0, 1, dropout=self.dropout)
         if self.norms not in NORMS:
-            raise ValueError(
-                f"norms must be one of {', '.join(NORMS)}, got {self.norms!r}"
-            )
+            raise ValueError(f"norms must be in {NORMS}, got {self.norms!r}")
         given: Any = self.learning_rate
         several = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
         rates = [*given] if several and not isinstance(given, str) else [given]
@@ -228,7 +226,7 @@ class ImageDiscriminator(DomainClassifier):
         """q(d|x) of one random view of every image, as in the training."""
         check_is_fitted(self)
         images = ImageSet(check_image_rows(self, X), pick_device(self.device))
-        view = self._view(images)
+        view = named_view(self.view, images)
         generator = torch.Generator(images.device)
         generator.manual_seed(check_random_state(random_state).randint(2**31 - 1))
         rows = torch.arange(len(images), device=images.device)
@@ -293,7 +291,7 @@ class ImageDiscriminator(DomainClassifier):
 
         try:
             fit(
-                _make_step(net, rows, self._view(rows.images)),
+                _make_step(net, rows, named_view(self.view, rows.images)),
                 {"net": net},
                 optimizer,
                 exponential(self.decay),
@@ -332,28 +330,29 @@ class ImageDiscriminator(DomainClassifier):
                     module.p = self.dropout
             return _Classifier(backbone, len(self.classes_))
 
-    def _view(self, images: ImageSet) -> Augmentation:
-        if isinstance(self.view, Augmentation):
-            return self.view
-        size = max(images.size)
-        if self.view == "weak":
-            return weak_view(size)
-        if self.view == "crop":
-            return RandomResizedCrop(PUBLISHED_SCALE, flip=0.5)
-        if self.view == "strong":
-            return strong_view(size)
-        if self.view == "none":
-            return Identity()
-        raise ValueError(
-            f"view must be an Augmentation or one of {', '.join(VIEWS)}, got "
-            f"{self.view!r}"
-        )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = self.image_shape is not None
         tags.input_tags.three_d_array = True
         return tags
+
+
+def named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
+    """A view by its name, or as it is given."""
+    if isinstance(view, Augmentation):
+        return view
+    size = max(images.size)
+    if view == "weak":
+        return weak_view(size)
+    if view == "crop":
+        return RandomResizedCrop(PUBLISHED_SCALE, flip=0.5)
+    if view == "strong":
+        return strong_view(size)
+    if view == "none":
+        return Identity()
+    raise ValueError(
+        f"view must be an Augmentation or one of {', '.join(VIEWS)}, got {view!r}"
+    )
 
 
 class _Classifier(nn.Module):
