@@ -23,6 +23,12 @@ STAGES = ("published", "anchored", "best")
 BEST = json.dumps({"stages": "best"})
 SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
 SMALLER_VIEWS_NETWORK = json.dumps({"backbone": "simclr24_resnet18"})
+#: Statistics of the norms, and what clusters are made of: from ours to the paper's.
+PUBLISHED_STEPS = [
+    (norms, clustered)
+    for norms in ("anew", "training")
+    for clustered in ("clean", "views")
+]
 CIFAR_COLUMNS: Columns = {
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
@@ -184,6 +190,36 @@ def random_start() -> str:
     ]
     header = ["data", "domains", "α", "majority", "paper", "our run", "five starts"]
     return table([*header, "five starts, our stages"], rows)
+
+
+def published_views() -> str:
+    """DDFA (RI) step by step towards the published network, twenty starts each."""
+    ours, found = read_starts(), read_store("random")
+    rows = [
+        [
+            *cell,
+            read_paper(cell, "DDFA (RI)"),
+            *show_stages(ours[cell], "ddfa_ri", "random", "published"),
+            *(show_runs(starts_with(methods, *one)) for one in PUBLISHED_STEPS),
+        ]
+        for cell, methods in found.items()
+    ]
+    header = ["data", "domains", "α", "paper", "small shifts, norms anew"]
+    header += ["crops, norms anew", "and clusters of views"]
+    return table([*header, "crops, norms of training", "and clusters of views"], rows)
+
+
+def starts_with(
+    methods: Mapping[tuple[str, str], list[Metrics]], norms: str, clustered: str
+) -> list[Metrics]:
+    """Several starts on one network; the run that made the network is left out."""
+    usual = {"norms": "anew", "clustered": "clean"}
+    found: list[Metrics] = []
+    for (_, text), metrics in methods.items():
+        settings = usual | json.loads(text)
+        if "stage_seed" in settings and settings["norms"] == norms:
+            found += metrics if settings["clustered"] == clustered else []
+    return found
 
 
 def pairs() -> str:

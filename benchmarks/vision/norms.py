@@ -8,12 +8,10 @@ a random start, with dropout three times in every block. After every epoch, the
 cross-entropy of held-out images by the same weights, three times: with dropout on, with
 the statistics that the norms gathered while dropout was on, and with statistics taken
 anew without it. Guessing gives log r. ``DIR`` is that of ``cells.py``; ``--size`` and
-``--rows`` make it fit for a CPU. ``--view crop`` trains on the published views. With
-``--starts`` also what the two kinds of statistics mean for DDFA (RI): its accuracy as
-published on the held-out images, mean over so many starts of the stages after the
-network, with clusters of clean training images and of one view of each (``views_``).
-Labels are read for this score alone. Needs torch, numpy, scikit-learn, and faiss for
-the published k-means.
+``--rows`` make it fit for a CPU. With ``--starts`` also what the two kinds of
+statistics mean for DDFA (RI): its accuracy as published on the held-out images, mean
+over so many starts of the stages after the network. Labels are read for this score
+alone. Needs torch, numpy, scikit-learn, and faiss for the published k-means.
 """
 
 import argparse
@@ -22,7 +20,6 @@ import json
 import platform
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +36,9 @@ from shoal.benchmark.meter import provenance
 from shoal.benchmark.spec import Spec
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
+from shoal.vision.augment import weak_view
 from shoal.vision.data import ImageSet, normalize
 from shoal.vision.devices import autocast_to, pick_device
-from shoal.vision.discriminator import VIEWS, named_view
 from shoal.vision.loop import fit
 from shoal.vision.nets import resnet
 from shoal.vision.schedules import exponential
@@ -50,7 +47,6 @@ from shoal.vision.split import SplitRows, hold_out, settle
 BATCH = 1024
 
 Array = np.ndarray[Any, Any]
-View = Callable[[Tensor], Tensor]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -63,7 +59,6 @@ def main(arguments: list[str] | None = None) -> None:
         "depth": args.depth,
         "dropout": args.dropout,
         "size": args.size,
-        "view": args.view,
         "batch_size": args.batch_size,
         "seed": args.seed,
         "starts": args.starts,
@@ -90,7 +85,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     cli.add_argument("--batch-size", type=int, default=256)
     cli.add_argument("--rows", type=int, help="a random sample; default: all")
     cli.add_argument("--size", type=int, choices=[8, 16, 32], default=32)
-    cli.add_argument("--view", choices=VIEWS, default="weak", help="to train on")
     cli.add_argument("--seed", type=int, default=0)
     cli.add_argument("--starts", type=int, default=0, help="of DDFA, to be scored")
     cli.add_argument("--device")
@@ -127,18 +121,13 @@ def watch(
     """Train, and judge the network in three ways after every epoch."""
     torch.manual_seed(args.seed)
     net = resnet(args.depth, n_outputs=n_domains(rows), dropout=args.dropout)
-    images = rows.images
-    view = named_view(args.view, images)
-    generator = torch.Generator(images.device).manual_seed(args.seed)
+    view, images = weak_view(args.size), rows.images
     curve: list[dict[str, float]] = []
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]
         views = normalize(view(images.batch(numbers), generator))
         return functional.cross_entropy(net(views).float(), rows.codes[numbers])
-
-    def clustered(pixels: Tensor) -> Tensor:
-        return view(pixels, generator)
 
     def judge(judged: nn.Module) -> float:
         found = answers(judged, images, rows.valid)
@@ -156,12 +145,9 @@ def watch(
         }
         if args.starts:
             for name, judged in (("of_training", trained), ("taken_anew", settled)):
-                for prefix, seen in (("", None), ("views_", clustered)):
-                    scores = ddfa_accuracies(judged, rows, labels, args.starts, seen)
-                    found[f"{prefix}accuracy_{name}"] = float(np.mean(scores))
-                    found[f"{prefix}accuracy_std_{name}"] = float(
-                        np.std(scores, ddof=1)
-                    )
+                scores = ddfa_accuracies(judged, rows, labels, args.starts)
+                found[f"accuracy_{name}"] = float(np.mean(scores))
+                found[f"accuracy_std_{name}"] = float(np.std(scores, ddof=1))
         curve.append(found)
         print(json.dumps({k: round(v, 4) for k, v in found.items()}), flush=True)
 
@@ -183,33 +169,21 @@ def watch(
 
 
 @torch.no_grad()
-def answers(
-    net: nn.Module, images: ImageSet, numbers: Tensor, view: View | None = None
-) -> Tensor:
-    """What a network says of the domains of some images, or of views of them."""
-    parts = []
-    for part in numbers.split(BATCH):
-        pixels = images.batch(part) if view is None else view(images.batch(part))
-        with autocast_to(images.device):
-            parts.append(net(normalize(pixels)))
+def answers(net: nn.Module, images: ImageSet, numbers: Tensor) -> Tensor:
+    """What a network says of the domains of some images."""
+    with autocast_to(images.device):
+        parts = [net(normalize(images.batch(part))) for part in numbers.split(BATCH)]
     return torch.cat(parts).float()
 
 
 def ddfa_accuracies(
-    net: nn.Module,
-    rows: SplitRows,
-    labels: Array,
-    n_starts: int,
-    view: View | None,
+    net: nn.Module, rows: SplitRows, labels: Array, n_starts: int
 ) -> list[float]:
-    """Accuracy on the held-out rows from several starts, stages as published.
-
-    Clusters are made of the training rows, clean ones or views of them.
-    """
+    """Accuracy on the held-out rows from several starts, stages as published."""
     codes, k = rows.codes.cpu().numpy(), len(np.unique(labels))
     parts = []
-    for numbers, seen in ((rows.train, view), (rows.valid, None)):
-        q = torch.softmax(answers(net, rows.images, numbers, seen), dim=1)
+    for numbers in (rows.train, rows.valid):
+        q = torch.softmax(answers(net, rows.images, numbers), dim=1)
         parts.append((q.double().cpu().numpy(), codes[numbers.cpu()]))
     found = []
     for seed in range(n_starts):

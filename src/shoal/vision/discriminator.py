@@ -36,7 +36,7 @@ from shoal.vision.rows import (
 from shoal.vision.schedules import exponential
 from shoal.vision.split import BestEpoch, SplitRows, hold_out, outputs, settle
 
-__all__ = ["VIEWS", "ImageDiscriminator", "named_view"]
+__all__ = ["VIEWS", "ImageDiscriminator"]
 
 Array = np.ndarray[Any, Any]
 
@@ -226,7 +226,7 @@ class ImageDiscriminator(DomainClassifier):
         """q(d|x) of one random view of every image, as in the training."""
         check_is_fitted(self)
         images = ImageSet(check_image_rows(self, X), pick_device(self.device))
-        view = named_view(self.view, images)
+        view = _named_view(self.view, images)
         generator = torch.Generator(images.device)
         generator.manual_seed(check_random_state(random_state).randint(2**31 - 1))
         rows = torch.arange(len(images), device=images.device)
@@ -291,7 +291,7 @@ class ImageDiscriminator(DomainClassifier):
 
         try:
             fit(
-                _make_step(net, rows, named_view(self.view, rows.images)),
+                _make_step(net, rows, _named_view(self.view, rows.images)),
                 {"net": net},
                 optimizer,
                 exponential(self.decay),
@@ -337,7 +337,7 @@ class ImageDiscriminator(DomainClassifier):
         return tags
 
 
-def named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
+def _named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
     """A view by its name, or as it is given."""
     if isinstance(view, Augmentation):
         return view
