@@ -1,6 +1,7 @@
 """DDFA: exact where its stages are exact, near Bayes where they are not."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -437,6 +439,27 @@ def test_domains_that_do_not_differ_warn(seed):
     model = DDFA(2, discriminator="logistic", random_state=seed)
     with pytest.warns(IdentifiabilityWarning, match="domains cannot be told apart"):
         model.fit(X, domains)
+
+
+@pytest.mark.parametrize("calibration", [None, "temperature"])
+def test_a_discriminator_that_is_too_sure_is_told_from_one_without_signal(calibration):
+    """What is judged is q(d|x) as it is used; and softer it would beat guessing."""
+    X, domains, labels = make_latent_shift(
+        3000, n_classes=3, n_domains=5, separation=3.0, random_state=1
+    )
+    model = DDFA(3, discriminator=GaussianNB(), calibration=calibration, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, domains)
+    assert matched_accuracy(labels, model.labels_) > 0.95
+    texts = [str(one.message) for one in said]
+    if calibration is None:
+        assert len(texts) == 1
+        assert "too sure of itself" in texts[0]
+        assert "pass calibration='temperature'" in texts[0]
+        assert not issubclass(said[0].category, IdentifiabilityWarning)
+    else:
+        assert texts == []
 
 
 # ---- score, adapt, bootstrap ------------------------------------------------------

@@ -400,6 +400,13 @@ def test_words_that_tell_nothing_are_a_warning():
     assert model.n_classes_ == 2
 
 
+def test_equal_domains_are_a_warning_also_where_the_number_of_classes_is_given(seed):
+    rng = np.random.default_rng(seed)
+    X, domains = rng.integers(3, size=(1500, 2)), np.arange(1500) % 5
+    with pytest.warns(IdentifiabilityWarning, match="classes will mean nothing"):
+        DiscreteMixture(3, random_state=seed).fit(X, domains)
+
+
 def test_more_classes_than_domains_only_on_demand(problem):
     counts = problem[2][:2]
     with pytest.raises(ValueError, match="n_classes=3 cannot be told apart with 2"):

@@ -107,6 +107,7 @@ def test_text_where_numbers_are_needed():
     assert "text in column 0" in error_of(X, [0, 1, 2], representation="pca")
 
 
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
 def test_errors_after_the_fit():
     words, codes = np.repeat([[3], [4], [5]], 2, axis=0), np.repeat([0, 1, 2], 2)
     fitted = DiscreteMixture(3, random_state=0).fit(words, codes)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DDFA, DomainMixture
 from shoal.datasets import load_penguins
+from shoal.datasets.generated import make_latent_shift
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,7 @@ def test_merged_classes_adapt(model, penguins):
         ((1, "c1"), "merge needs at least two different classes"),
         ((0, 1, 2), "merge would leave one class"),
         ((0, "c9"), "no class 'c9'; classes are"),
+        (([0, 1],), "no class \\[0, 1\\]; classes are"),
     ],
 )
 def test_bad_merges_are_refused(model, classes, message):
@@ -101,3 +103,40 @@ def test_names_live_beside_the_classes(model, penguins):
     with pytest.raises(ValueError, match="class names must differ"):
         named.set_names(["a", "a", "b"])
     assert "Adelie+Gentoo" in named.merge("Adelie", "Gentoo").class_names_
+
+
+@pytest.fixture(scope="module")
+def alike():
+    """Three classes of about the same size: any two of them together come first."""
+    X, domains, _ = make_latent_shift(
+        600, n_classes=3, n_domains=4, separation=4.0, random_state=1
+    )
+    return DomainMixture(3, search=False, random_state=0).fit(X, domains)
+
+
+def test_a_class_that_was_never_named_is_called_by_its_new_id(alike):
+    merged = alike.merge("c1", "c2", name="Sick")
+    assert merged.groups[0] == [1, 2]
+    assert merged.class_names_ == ["Sick", "c1"]
+    assert merged.set_names({"c0": "Foo"}).class_names_ == ["Foo", "c1"]
+    named = alike.set_names({"c0": "Well"}).merge("c1", "c2")
+    assert named.class_names_ == ["c1+c2", "Well"]
+    for name in ("c0", "c1"):  # what the other class was called, and is called now
+        with pytest.raises(ValueError, match=f"got name='{name}', which another"):
+            alike.merge("c1", "c2", name=name)
+
+
+def test_no_class_is_called_by_the_id_of_another(alike):
+    for names in ({"c0": "c1"}, {"c0": "c1", "c1": "c0"}, ["c0", "c2", "c1"]):
+        with pytest.raises(ValueError, match="the id of another class; choose"):
+            alike.set_names(names)
+    assert alike.set_names({"c0": "c0", "c1": "c3"}).class_names_[1] == "c3"
+    with pytest.raises(ValueError, match="no class 'c9'; classes are c0, c1, c2"):
+        alike.set_names({"c9": "x"})
+
+
+def test_ids_come_before_names_in_older_models(alike):
+    crossed = alike.set_names(["a", "b", "c"])
+    crossed.class_names_ = ["Sick", "c0", "c"]  # as merges once made them
+    assert crossed.set_names({"c0": "Foo"}).class_names_ == ["Foo", "c0", "c"]
+    assert crossed.merge("c0", "c2", name="x").class_names_ == ["x", "c1"]

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.rank import RankResult, supported_rank
+from shoal.rank import RankResult, domains_differ, supported_rank
 
 
 def anchored_counts(rng, n_classes, n_domains, n_words, n_rows, concentration=3.0):
@@ -50,6 +50,27 @@ def test_frequencies_like_those_of_language_do_not_add_classes(seed):
         above_null.append(np.sum(result.singular_values > result.null.max()))
     assert max(above_null) > 9
     assert np.median(found) == 10  # one in n_null + 1 may be one too many
+
+
+def test_domains_without_a_common_cluster_are_as_many_classes():
+    """The approximation of lower rank leaves whole domains out."""
+    alone = supported_rank((np.eye(4) * 100).astype(int), random_state=0)
+    assert alone.n_classes == 4
+
+
+@pytest.mark.parametrize("n_rows", [40, 4_000, 400_000])
+def test_equal_domains_do_not_differ_and_others_do(seed, n_rows):
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.full(12, 2.0))
+    tables = [rng.multinomial(n_rows, share, size=5) for _ in range(20)]
+    assert sum(map(domains_differ, tables)) <= 5  # by chance one in twenty-one
+    other = rng.dirichlet(np.full(12, 2.0))
+    apart = np.vstack([tables[0][:4], rng.multinomial(n_rows, other)])
+    assert domains_differ(apart) or n_rows == 40
+
+
+def test_too_few_words_say_nothing_either_way():
+    assert domains_differ(np.eye(3, dtype=int))  # each rarer than can be judged
 
 
 def test_never_more_classes_than_domains(seed):

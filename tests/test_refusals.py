@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from shoal import DDFA, DomainMixture
 from shoal.benchmark.paper import ddfa as published
+from shoal.datasets import make_latent_shift
 from shoal.exceptions import (
     ConstantColumnWarning,
     FoldsReducedWarning,
@@ -289,3 +290,19 @@ def test_a_thousand_domains_of_five_rows():
         np.mean(model.labels_ == hidden) > 0.95
         or np.mean(model.labels_ != hidden) > 0.95
     )
+
+
+@pytest.mark.parametrize(
+    ("prevalence", "message"),
+    [
+        ([-0.2, 0.7, 0.5], "prevalence must not be negative, got -0.2"),
+        ([0.5, 0.4, 0.2], "prevalence must sum to 1, sums to 1.1"),
+        ([0.5, 0.5], "one finite entry per class \\(3\\), got shape \\(2,\\)"),
+        ("abc", "prevalence must be one number per class, got 'abc'"),
+    ],
+)
+def test_prevalences_that_are_none(prevalence, message):
+    rows, domains, _ = make_latent_shift(200, n_classes=3, n_domains=4, random_state=0)
+    model = DomainMixture(3, search=False, random_state=0).fit(rows, domains)
+    with pytest.raises(ValueError, match=message):
+        model.predict_proba(rows[:2], prevalence=prevalence)

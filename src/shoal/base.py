@@ -6,7 +6,7 @@ scoring, adaptation and naming then follow from the probability algebra alone.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -333,7 +333,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         """Return a copy whose ``class_names_`` are changed; predictions stay indices.
 
         ``names`` is a list for all classes, or a mapping from index, ``"c0"``-style id
-        or current name to the new name.
+        or current name to the new name. No name may be the id of another class.
         """
         check_is_fitted(self)
         renamed = list(self.class_names_)
@@ -341,14 +341,15 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
             for key, name in names.items():
                 renamed[self._class_index(key)] = str(name)
         else:
-            if len(names) != self.n_classes_:
+            if isinstance(names, str) or not isinstance(names, Iterable):
+                raise ValueError(f"names must be a list or a mapping, got {names!r}")
+            renamed = [str(name) for name in names]
+            if len(renamed) != self.n_classes_:
                 raise ValueError(
-                    f"names has {len(names)} entries, the model has "
+                    f"names has {len(renamed)} entries, the model has "
                     f"{self.n_classes_} classes"
                 )
-            renamed = [str(name) for name in names]
-        if len(set(renamed)) != len(renamed):
-            raise ValueError(f"class names must differ, got {renamed}")
+        self._check_names(renamed)
         other = copy.copy(self)
         other.class_names_ = renamed
         return other
@@ -366,8 +367,9 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         Returns
         -------
         MergedClasses
-            Its probabilities are sums over the parts, exactly; ``.estimator`` is the
-            original, unchanged.
+            Its probabilities are sums over the parts, exactly; its ``labels_`` are
+            those of the parts, so that where parts only win together ``predict`` says
+            otherwise. ``.estimator`` is the original, unchanged.
         """
         from shoal.merged import merge_classes
 
@@ -378,10 +380,26 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         """Index of a class given as index, id ``c0`` or name."""
         ids = {f"c{index}": index for index in range(self.n_classes_)}
         by_name = {name: index for index, name in enumerate(self.class_names_)}
-        for table in (by_name, ids, dict(enumerate(range(self.n_classes_)))):
+        by_number = dict(enumerate(range(self.n_classes_)))
+        # ids first: older models may call a class by the id of another
+        tables = (ids, by_name, by_number) if isinstance(key, Hashable) else ()
+        for table in tables:
             if key in table:
                 return table[key]
-        raise ValueError(f"no class {key!r}; classes are {self.class_names_}")
+        raise ValueError(f"no class {key!r}; classes are {', '.join(ids)}")
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise where two names are alike, or a new one is the id of another class."""
+        ids = [f"c{index}" for index in range(self.n_classes_)]
+        for key, old, name in zip(ids, self.class_names_, names, strict=True):
+            if name in ids and name not in (key, old):
+                raise ValueError(
+                    f"names calls {key} {name!r}, the id of another class; choose "
+                    "another name"
+                )
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"class names must differ, got {twice[0]!r} twice")
 
     # ---- small helpers ------------------------------------------------------------
 
@@ -391,17 +409,21 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         )
 
     def _check_prevalence(self, prevalence: Any) -> Array:
-        target = np.asarray(prevalence, dtype=float)
+        try:
+            target = np.asarray(prevalence, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"prevalence must be one number per class, got {prevalence!r}"
+            ) from None
         if target.shape != (self.n_classes_,) or not np.isfinite(target).all():
             raise ValueError(
                 f"prevalence must have one finite entry per class ({self.n_classes_}), "
                 f"got shape {target.shape}"
             )
-        if (target < 0).any() or abs(target.sum() - 1) > 1e-6:
-            raise ValueError(
-                f"prevalence must be non-negative and sum to 1, sums to "
-                f"{target.sum():.6g}"
-            )
+        if (target < 0).any():
+            raise ValueError(f"prevalence must not be negative, got {target.min():g}")
+        if abs(target.sum() - 1) > 1e-6:
+            raise ValueError(f"prevalence must sum to 1, sums to {target.sum():.6g}")
         return target
 
     def __sklearn_tags__(self) -> Any:

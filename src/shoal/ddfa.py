@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from shoal.base import LatentShiftEstimator
 from shoal.canonical import CanonicalRows, row_keys, sort_rows
-from shoal.exceptions import IdentifiabilityWarning, SubsampleWarning
+from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
 from shoal.explained import likeliest, soften
 from shoal.novelty import fit_novelty
 from shoal.probability import (
@@ -28,6 +28,7 @@ from shoal.stages.discretize.candidates import (
     list_discretizers,
 )
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
+from shoal.stages.discriminate.calibrate import fit_calibration
 from shoal.stages.discriminate.candidates import (
     is_given,
     needs_all_columns,
@@ -56,6 +57,8 @@ CLUSTERS_PER_DOMAIN = 3
 # Rows that are predicted together: few calls of the discriminator, and q(d|x) of all
 # rows never exists.
 PREDICT_ROWS = 16_384
+# Nats, over all rows, that a temperature of no use hardly gains by chance.
+CHANCE_GAIN = 4.0
 # A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
 OUTSIDE = 0.3
 
@@ -230,8 +233,10 @@ class DDFA(LatentShiftEstimator):
         self.discriminator_ = discriminator.fit(
             rows.X, self.domains_[rows.codes], sample_weight=rows.weight
         )
-        self._warn_without_signal()
-        return np.asarray(self.discriminator_.domain_given_x_)
+        domain_given_x = np.asarray(self.discriminator_.domain_given_x_)
+        if self.discriminator_.held_out_loss_ is not None:
+            self._warn_without_signal(domain_given_x, rows)
+        return domain_given_x
 
     def _discretize(self, points: Array, rows: CanonicalRows) -> list[Any]:
         """Fitted discretizers to choose from; none at all for corner finding."""
@@ -349,16 +354,31 @@ class DDFA(LatentShiftEstimator):
             self.discretizer, self.n_classes, n_samples, allow_fewer=allow_fewer
         )
 
-    def _warn_without_signal(self) -> None:
-        loss = self.discriminator_.held_out_loss_
-        guess = -self.domain_weight_ @ np.log(self.domain_weight_)
-        if loss is not None and loss >= guess:
+    def _warn_without_signal(self, domain_given_x: Array, rows: CanonicalRows) -> None:
+        """Worse than guessing: nothing to learn from, or q(d|x) too sure of itself."""
+        shares, rest = self.domain_weight_, (self.domain_weight_, rows.weight)
+        guess = -shares @ np.log(shares)
+        loss = -mean_log_likelihood(domain_given_x, rows.codes, *rest)
+        if loss < guess:
+            return
+        softer = fit_calibration(
+            domain_given_x, rows.codes, domain_weight=shares, sample_weight=rows.weight
+        ).apply(domain_given_x)
+        costs = f"on held-out rows q(d|x) costs {loss:.4f} nats, guessing {guess:.4f}"
+        gain = guess + mean_log_likelihood(softer, rows.codes, *rest)
+        if gain > CHANCE_GAIN / len(rows.codes):
             warnings.warn(
-                f"domains cannot be told apart: on held-out rows q(d|x) costs "
-                f"{loss:.4f} nats, guessing {guess:.4f}; classes will mean nothing",
-                IdentifiabilityWarning,
+                f"q(d|x) is too sure of itself: {costs}; pass "
+                "calibration='temperature'",
+                ShoalWarning,
                 stacklevel=4,
             )
+            return
+        warnings.warn(
+            f"domains cannot be told apart: {costs}; classes will mean nothing",
+            IdentifiabilityWarning,
+            stacklevel=4,
+        )
 
     def _resolve_n_classes(self, points: Array, codes: Array) -> int:
         """The number given, or the rank of a fine cluster-by-domain table."""

@@ -11,11 +11,11 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import check_random_state
 
 from shoal.base import LatentShiftEstimator
-from shoal.exceptions import UnseenWordWarning
+from shoal.exceptions import IdentifiabilityWarning, UnseenWordWarning
 from shoal.explained import soften
 from shoal.novelty import novelty_quantiles
 from shoal.probability import TINY, mean_log_likelihood, normalize_rows
-from shoal.rank import supported_rank
+from shoal.rank import NO_SIGNAL, domains_differ, supported_rank
 from shoal.stages.factorize import Factorizer
 from shoal.stages.factorize.estimator import METHODS
 from shoal.validation import (
@@ -204,6 +204,8 @@ class DiscreteMixture(LatentShiftEstimator):
         bags = self._learn_words(X, len(names), rng)
         counts = sum_by_domain(bags, codes, len(names))
         self._factorize(counts, names, rng)
+        if self.n_classes is not None and not domains_differ(counts):
+            warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=2)
         self.labels_ = self._bayes(bags, self.prevalence_[codes]).argmax(axis=1)
         some = X[:: -(-X.shape[0] // NOVELTY_ROWS)]
         self.novelty_quantiles_ = novelty_quantiles(self._novelty(some))
@@ -273,10 +275,10 @@ class DiscreteMixture(LatentShiftEstimator):
                 f"X has {n_words} distinct words, too few for n_classes={least}; use "
                 "fewer classes or finer words"
             )
-        if self.n_classes is not None:
-            return int(self.n_classes)
-        self.rank_ = supported_rank(counts, random_state=_draw_seed(rng))
-        return self.rank_.n_classes
+        if self.n_classes is None:
+            self.rank_ = supported_rank(counts, random_state=_draw_seed(rng))
+            return self.rank_.n_classes
+        return int(self.n_classes)
 
     # ---- after the fit ------------------------------------------------------------
 

@@ -92,15 +92,39 @@ def merge_classes(
     members = sorted({estimator._class_index(key) for key in classes})
     if len(members) < 2:
         raise ValueError(
-            f"merge needs at least two different classes, got {list(classes)}"
+            "merge needs at least two different classes, got "
+            f"{', '.join(map(str, classes))}"
         )
     if len(members) == estimator.n_classes_:
         raise ValueError("merge would leave one class; keep at least two")
-    rest = [[i] for i in range(estimator.n_classes_) if i not in members]
-    groups = [members, *rest]
-    old = estimator.class_names_
-    names = [name or "+".join(old[i] for i in members), *(old[g[0]] for g in rest)]
+    groups = [members, *([i] for i in range(estimator.n_classes_) if i not in members)]
     table = np.stack([estimator.prevalence_[:, g].sum(axis=1) for g in groups], axis=1)
     order = canonical_order(table)
     merged = MergedClasses(estimator, [groups[i] for i in order])
-    return merged._see_through([names[i] for i in order])
+    names = _names_after(estimator.class_names_, merged.groups, name)
+    return merged._see_through(names)
+
+
+def _names_after(
+    old: list[str], groups: Sequence[Sequence[int]], name: str | None
+) -> list[str]:
+    """Names of the classes after a merge.
+
+    A class that was never named is called by its id, which is a new one: the old id may
+    be that of another class by now.
+    """
+    old_ids = {f"c{index}" for index in range(len(old))}
+    names, taken, joined = [], set(), ""
+    for index, group in enumerate(groups):
+        key, own = f"c{index}", "+".join(old[part] for part in group)
+        if len(group) > 1:
+            own = joined = name or own
+        else:
+            taken |= {key, own}
+            own = key if own in old_ids else own
+        names.append(own)
+    if joined in taken:
+        raise ValueError(
+            f"class names must differ, got name={joined!r}, which another class has"
+        )
+    return names

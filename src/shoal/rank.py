@@ -15,13 +15,20 @@ from sklearn.utils import check_random_state
 
 from shoal.exceptions import IdentifiabilityWarning
 
-__all__ = ["RankResult", "supported_rank"]
+__all__ = ["NO_SIGNAL", "RankResult", "domains_differ", "supported_rank"]
 
 Array = np.ndarray[Any, Any]
 
 # Words (clusters) rarer than this share one column: alone, each would be a perfect
 # sign of the domain it happens to occur in, in the data as in every permutation.
 LEAST_COUNT = 5
+#: What estimators say where domains do not differ.
+NO_SIGNAL = (
+    "domains do not differ beyond chance, so there is nothing to learn from; classes "
+    "will mean nothing"
+)
+# Standard deviations of chi-square beyond which domains differ for certain.
+CLEARLY = 10.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,24 @@ def supported_rank(
     return RankResult(max(n_classes, 2), singular, null)
 
 
+def domains_differ(counts: Any) -> bool:
+    """Whether the domains of a word-by-domain table differ beyond chance.
+
+    Most that do differ by so much that no permutations are needed to see it.
+    """
+    table = _as_table(counts)
+    table = _pool_rare(table[table.sum(axis=1) > 0])
+    if min(table.shape) < 2:  # too little was counted to say
+        return True
+    singular = _singular_values(table)
+    free = (table.shape[0] - 1) * (table.shape[1] - 1)
+    chi_square = table.sum() * float((singular**2).sum())
+    if chi_square > free + CLEARLY * np.sqrt(2 * free):
+        return True
+    null = _null_of_equal_domains(table, 20, np.random.default_rng(0))
+    return bool(singular.max(initial=0) > null.max() + 1e-9)
+
+
 def _null_of_equal_domains(
     table: Array, n_null: int, rng: np.random.Generator
 ) -> Array:
@@ -150,6 +175,9 @@ def _low_rank(table: Array, rank: int) -> Array:
     left, singular, right = np.linalg.svd(table / scale, full_matrices=False)
     approximation = (left[:, :rank] * singular[:rank]) @ right[:rank]
     positive = np.maximum(approximation * scale, 0)
+    # A domain with clusters of its own may be all that the rank leaves out.
+    lost = positive.sum(axis=1) < 1e-9 * table.sum(axis=1)
+    positive[lost] = table.sum(axis=0)
     return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from shoal.analysis.diagnose import diagnose
+from shoal.analysis.diagnose import diagnose, with_columns
 from shoal.datasets import load_activities, load_penguins, make_latent_shift
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
@@ -20,8 +20,11 @@ SMALL = {"n_classes": 3, "n_domains": 5, "n_features": 4, "separation": 2.0}
 
 QUICK = {"n_permutations": 4, "n_simulations": 6, "n_restarts": 1}
 
-# Fits to violated assumptions may well end with an empty class.
-pytestmark = pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
+# Fits to violated assumptions may well end with an empty class, or with a warning.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning"),
+    pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning"),
+]
 
 
 def ask(model, X, domains, seed=0):
@@ -174,6 +177,27 @@ def test_the_leaking_column_is_called_by_its_name(seed):
     diagnosis = ask(model, frame, domains, seed)
     assert "latitude" in diagnosis["W121"].reason
     assert diagnosis.verdict == "do not use"
+
+
+def test_columns_of_an_array_can_be_named_afterwards(seed):
+    X, domains, _ = make_latent_shift(1000, **SMALL, kind="leak", random_state=seed)
+    model = DomainMixture(3, search=False, random_state=seed).fit(X, domains)
+    numbered = ask(model, X, domains, seed)
+    assert numbered["W121"].reason.startswith("Column 4 alone names the domain")
+    named = with_columns(numbered, ["a", "b", "c", "d", "latitude"])
+    assert named["W121"].reason.startswith('"latitude" alone names the domain')
+    assert named.verdict == numbered.verdict
+    assert named.numbers["naming_columns"]["latitude"] > 0.9
+
+
+def test_merged_words_are_diagnosed(words, seed):
+    X, domains, _ = words
+    model = DiscreteMixture(3, random_state=seed).fit(X, domains)
+    found = ask(model.merge(0, 1), X, domains, seed)
+    assert found.class_names == model.merge(0, 1).class_names_
+    whole = ask(model, X, domains, seed)
+    assert found.numbers["gain"] == pytest.approx(whole.numbers["gain"])
+    assert found.numbers["class_domain_shift"].shape == (2, 6)
 
 
 def test_sparse_rows_are_diagnosed(seed):

@@ -161,6 +161,8 @@ def test_a_view_can_be_added(monkeypatch):
 # ---- methods ---------------------------------------------------------------------
 
 
+# naive_ica makes words of few rows that tell nothing
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
 @pytest.mark.parametrize("name", FEATURE_METHODS)
 def test_answers_have_a_class_per_row_and_proper_prevalences(name):
     problem = load_problem(spec_of(name))
@@ -175,6 +177,7 @@ def test_answers_have_a_class_per_row_and_proper_prevalences(name):
 UNLABELLED = [n for n in FEATURE_METHODS if not methods.METHODS[n].labelled]
 
 
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
 @pytest.mark.parametrize("name", UNLABELLED)
 def test_planted_labels_change_nothing(name):
     """Whatever the truth says, a method that competes answers the same."""

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.testing import assert_allclose
 
 import shoal as package
-from shoal.datasets import load_penguins
+from shoal.datasets import load_penguins, make_latent_shift
 
 FILES = {
     "assignments.parquet",
@@ -264,3 +264,31 @@ def test_groups_of_domains_are_compared_in_the_report(cli, tmp_path: Path):
     assert (east["group"], east["domains"], west["domains"]) == ("east", [0, 1], [2])
     assert_allclose(east["mean"], model.prevalence_[:2].mean(axis=0))
     assert "Each dot is a domain" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_column_that_gives_the_domain_away_is_called_by_its_name(cli, tmp_path):
+    """Every domain has a cluster of its own; nothing breaks, and no number is said."""
+    X, domains, _ = make_latent_shift(400, n_classes=3, n_domains=4, random_state=0)
+    table = pd.DataFrame(X).add_prefix("x")
+    table["elevation"] = np.array([100, 350, 720, 1300])[domains]
+    table["plot"] = np.array(list("ABCD"))[domains]
+    table.to_csv(tmp_path / "plots.csv", index=False)
+    ended = cli(
+        "fit", "plots.csv", "--domain", "plot", "--bootstrap", 5, "--out", "run"
+    )
+    assert ended.code == 0
+    assert '"elevation" alone names the domain in 100% of rows' in ended.stderr
+    found = json.loads((tmp_path / "run" / "diagnostics.json").read_text())
+    assert set(found["numbers"]["naming_columns"]) == set(table.columns) - {"plot"}
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "elevation" in page
+    assert "column 0" not in page
+
+
+def test_an_old_encoding_of_the_terminal_is_no_error(shoal, tmp_path):
+    X, domains, _ = make_latent_shift(120, n_classes=2, n_domains=3, random_state=0)
+    table = pd.DataFrame(X[:, :2], columns=["Âge ✓", "x"]).assign(place=domains)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    ended = shoal("check", "data.csv", "--domain", "place", PYTHONIOENCODING="ascii")
+    assert ended.returncode == 0, ended.stderr
+    assert "?ge ?" in ended.stdout

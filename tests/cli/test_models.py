@@ -241,12 +241,12 @@ def test_a_merge_adds_up_and_can_be_undone(cli, fitted: Path, tmp_path: Path):
 
 
 def test_edited_files_are_left_alone(cli, fitted: Path):
-    (fitted / "prevalence.csv").write_text("mine")
-    (fitted / "report.html").write_text("mine")
+    names = ("prevalence.csv", "class_counts.csv", "report.html")
+    for name in names:
+        (fitted / name).write_text("mine")
     ended = cli("name", "run", "--set", "c0=Adelie", "--json")
     assert json.loads(ended.stdout)["files"] == ["run/model"]
-    assert (fitted / "prevalence.csv").read_text() == "mine"
-    assert (fitted / "report.html").read_text() == "mine"
+    assert {(fitted / name).read_text() for name in names} == {"mine"}
 
 
 def test_a_model_alone_can_be_named(cli, fitted: Path, tmp_path: Path):

@@ -25,6 +25,11 @@ CELLS = Path(__file__).parent / "data" / "cells.h5ad"
 N_CELLS = 24
 HOW = {"domain": "donor", "use_rep": "X_pca"}
 
+# A few made-up cells, whose donors do not differ.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::shoal.exceptions.IdentifiabilityWarning"
+)
+
 
 @pytest.fixture(scope="module")
 def model() -> Any:

@@ -299,6 +299,30 @@ def test_an_unfinished_climb_is_said(gaussians):
         )
 
 
+@pytest.mark.parametrize("search", [True, False])
+def test_equal_domains_are_a_warning(search):
+    """Five seeds: every one warns, though the classes themselves are far apart."""
+    warned = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        labels, domains = rng.choice(3, 900), np.arange(900) % 5
+        X = rng.normal(size=(900, 4)) + 5 * np.eye(3, 4)[labels]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            DomainMixture(3, search=search, random_state=0).fit(X, domains)
+        kinds = [one.category for one in said]
+        warned += IdentifiabilityWarning in kinds
+    assert warned == 5
+
+
+def test_domains_that_differ_little_are_no_warning(seed):
+    """Classes that overlap, few rows: warnings are errors here."""
+    X, domains, _ = make_latent_shift(
+        600, n_classes=3, n_domains=5, separation=1.0, random_state=seed
+    )
+    DomainMixture(3, search=False, random_state=0).fit(X, domains)
+
+
 def test_more_classes_than_domains(gaussians):
     with pytest.raises(ValueError, match="n_classes=7 cannot be told apart"):
         DomainMixture(7, **QUICK).fit(gaussians.X, gaussians.domains)

@@ -100,10 +100,9 @@ def test_rows_left_out_of_a_diagnosis_are_said(world, model, tmp_path):
 def test_words_are_not_rows(world):
     from shoal import DiscreteMixture
 
-    counts = np.random.default_rng(0).poisson(2, (40, 6)) + 1
-    words = DiscreteMixture(2, input="counts", random_state=0).fit(
-        counts, np.arange(40) % 4
-    )
+    codes = np.arange(40) % 4
+    counts = np.random.default_rng(0).poisson(2 + codes[:, None] * np.arange(6))
+    words = DiscreteMixture(2, input="counts", random_state=0).fit(counts, codes)
     with pytest.raises(TypeError, match="not of counts"):
         scale.adapt(words, world.folder)
 

@@ -36,6 +36,8 @@ COLUMNS = [
     (pd.Series(["b", "a", "b"], dtype="category"), ["a", "b"]),
     (pd.Series(["b", "a", "b"], dtype="string"), ["a", "b"]),
     (pd.Categorical(["b", "a", "b"]), ["a", "b"]),
+    (pd.Series([2**53 + 1, 2**53, 2**53 + 1], dtype="Int64"), [2**53, 2**53 + 1]),
+    (pd.Series([True, False, True], dtype="boolean"), [False, True]),
     (pd.Index(["b", "a", "b"]), ["a", "b"]),
     (pl.Series(["b", "a", "b"]), ["a", "b"]),
     (pl.Series(["b", "a", "b"], dtype=pl.Categorical), ["a", "b"]),
@@ -67,6 +69,9 @@ def test_domains_of_every_kind(domains, names):
 
 def test_names_keep_a_plain_dtype():
     for domains, kind in [
+        (pd.Series([1, 2], dtype="Int64"), "i"),
+        (pd.Series([1, 2], dtype="int64[pyarrow]"), "i"),
+        (pd.Series([True, False], dtype="boolean"), "b"),
         (["a", "b"], "U"),
         ([1, 2], "i"),
         ([0.5, 1.5], "f"),
@@ -83,7 +88,7 @@ def test_dates_match_whatever_they_came_in():
     for column in (days, days.as_unit("ns"), list(days), days.to_numpy()):
         codes, names = validation.check_domains(column, n_samples=2)
         assert_array_equal(codes, [1, 0])
-        for scalar in (days[0], days[0].to_pydatetime()):
+        for scalar in (days[0], days[0].to_pydatetime(), days.to_numpy()[0]):
             assert_array_equal(validation.encode_domains(scalar, names, n_samples=1), 1)
         assert_array_equal(
             validation.encode_domains(list(days), names, n_samples=2), codes

@@ -192,3 +192,12 @@ def test_many_constant_columns_are_abbreviated():
 
 def test_varying_columns_are_silent():
     assert validation.varying_columns(np.array(GOOD)).all()
+
+
+def test_the_columns_of_an_arrow_table_are_its_names():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    assert_array_equal(validation.check_X(Toy(), table, reset=True), [[1, 3], [2, 4]])
+    twice = arrow.Table.from_arrays([[1.0], [2.0]], names=["a", "a"])
+    with pytest.raises(ValueError, match="X has duplicate column names: 'a'"):
+        validation.check_X(Toy(), twice, reset=True)

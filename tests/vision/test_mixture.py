@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from numpy.testing import assert_allclose, assert_array_equal  # noqa: E402
 
-from shoal import DomainMixture  # noqa: E402
+from shoal import DDFA, DomainMixture  # noqa: E402
 from shoal.exceptions import (  # noqa: E402
     DomainMissingError,
     IdentifiabilityWarning,
@@ -281,6 +281,49 @@ def test_tuning_later_is_the_same_as_fitting_at_once(tiny_net, images, frozen):
         frozen.tune(images.X[:9], images.domains[:9], settings)
 
 
+def test_a_tune_of_other_rows_leaves_the_next_one_alone(tiny_net, images):
+    """What was refitted for some rows and some share is not taken for others."""
+    model = mixture(tiny_net, fine_tuning=None).fit(images.X, images.domains)
+    alone = pickle.loads(pickle.dumps(model)).tune(images.X, images.domains, QUICK)
+    shuffled = np.random.default_rng(0).permutation(images.domains)
+    model.tune(images.X, shuffled, QUICK)
+    model.tune(images.X[::-1], images.domains[::-1], QUICK)
+    copy.copy(model).set_params(valid_share=0.4).tune(images.X, images.domains, QUICK)
+    after = model.tune(images.X, images.domains, QUICK)
+    assert after.held_out_ == alone.held_out_
+    same_predictions(after, alone, images)
+
+
+def test_several_tunes_share_one_refit(tiny_net, images, monkeypatch):
+    refits = []
+
+    def counted(*given):
+        refits.append(given)
+        return refit_part(*given)
+
+    monkeypatch.setattr("shoal.vision.tuning.refit_part", counted)
+    model = mixture(tiny_net, fine_tuning=None, n_starts=2)
+    model.fit(images.X, images.domains)
+    for epochs in (1, 2):
+        model.tune(images.X, images.domains, FineTuning(epochs=epochs, batch_size=64))
+    assert len(refits) == 2
+
+
+def test_tune_wants_the_domain_of_every_row_of_fit(tiny_net, images):
+    model = mixture(tiny_net, fine_tuning=None).fit(images.X, images.domains)
+    with pytest.raises(ValueError, match="the single value 1; pass the rows of fit"):
+        model.tune(images.X, 1, QUICK)
+    with pytest.raises(ValueError, match="the single value None; pass the rows"):
+        model.tune(images.X, None, QUICK)
+    with pytest.raises(ValueError, match="domains has 300 rows of 0, fit had 75"):
+        model.tune(images.X, np.zeros(300, dtype=int), QUICK)
+    with pytest.raises(ValueError, match="X has 9 rows, fit had 300"):
+        model.tune(images.X[:9], images.domains[:9], QUICK)
+    del model._counts  # as after a load
+    with pytest.raises(ValueError, match="domains has 0 rows of 1, fit had some"):
+        model.tune(images.X, np.zeros(300, dtype=int), QUICK)
+
+
 def test_a_label_planted_in_the_data_changes_nothing(tiny_net, images):
     """Labels that travel with the array, true or shuffled, are not looked at."""
 
@@ -474,15 +517,35 @@ def test_absent_cuda_is_said(tiny_net, images):
     [
         ({"backbone": None}, TypeError, "backbone must be a path"),
         ({"backbone": torch.nn.Linear(2, 2)}, TypeError, "features"),
+        ({"backbone": 5}, TypeError, "backbone must be a path.*got 5"),
         ({"fine_tuning": "yes"}, TypeError, "fine_tuning must be"),
+        ({"fine_tuning": 5}, TypeError, "fine_tuning must be.*got 5"),
+        ({"fine_tuning": [QUICK, 5]}, TypeError, "fine_tuning must be"),
+        ({"fine_tuning": FineTuning(epochs=0)}, ValueError, "fine_tuning has epochs=0"),
+        ({"mixture": DDFA()}, TypeError, "mixture must be a DomainMixture.*got DDFA"),
+        ({"mixture": DomainMixture(expansion="rbf")}, ValueError,
+         "expansion='rbf', which cannot be fine-tuned; pass"),
+        ({"n_classes": "many"}, ValueError, "n_classes must be a whole number from 2"),
+        ({"domain_weight": "even"}, ValueError, "domain_weight"),
         ({"n_starts": 0}, ValueError, "n_starts"),
         ({"n_components": 0}, ValueError, "n_components"),
         ({"valid_share": 1.5}, ValueError, "valid_share"),
+        ({"valid_share": 1}, ValueError, "valid_share must lie between 0 and 1, got 1"),
+        ({"valid_share": "a"}, ValueError, "valid_share must lie .*, got 'a'"),
+        ({"doubt": "x"}, ValueError, "doubt must be a number, such as 1.0, got 'x'"),
+        ({"doubt": np.nan}, ValueError, "doubt must be a number.* got nan"),
     ],
-)
-def test_settings_that_make_no_sense(tiny_net, images, settings, kind, text):
+)  # fmt: skip
+def test_settings_that_make_no_sense(
+    tiny_net, images, monkeypatch, settings, kind, text
+):
+    """Said before anything is computed."""
+    monkeypatch.setattr("shoal.vision.mixture.encode", None)
     with pytest.raises(kind, match=text):
         mixture(tiny_net).set_params(**settings).fit(images.X, images.domains)
+
+
+def test_fine_tunings_that_make_no_sense():
     with pytest.raises(ValueError, match="view"):
         FineTuning(view="weak")
     with pytest.raises(ValueError, match="second_view"):

@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.analysis.draws import Resample, draw_rows
 from shoal.analysis.matching import match_by_rows
+from shoal.canonical import canonical_rows
 from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.optimizer import Fit, optimize
 from shoal.mixture.starts import (
@@ -60,10 +61,11 @@ class MixtureRefit:
         self, estimator: Any, X: Any, codes: Array, weight: Array | None = None
     ) -> None:
         self.estimator = estimator
-        self.order = np.argsort(codes, kind="stable")
+        columns = X if estimator.varying_.all() else X[:, estimator.varying_]
+        # Draws are of row numbers: the order of the rows given must not matter.
+        self.order = canonical_rows(estimator.features_.scaled(columns), codes)
         self.codes = codes[self.order]
         self.weight = None if weight is None else weight[self.order]
-        columns = X if estimator.varying_.all() else X[:, estimator.varying_]
         columns = columns[self.order]
         share = row_weights(self.codes, estimator.domain_weight_)
         self.problem = MixtureProblem(

@@ -20,6 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from shoal.exceptions import CodedError
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or file of an old encoding shows "?" for what it cannot write.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     COMMAND_LINE.set(tuple(given))
     try:
         code = get_command(app).main(given, prog_name="shoal", standalone_mode=False)

@@ -94,6 +94,12 @@ def refuse_in_place(folder: Path, model: Path) -> None:
 
 def new_name(loaded: Loaded, text: str) -> Any:
     """The name as the other domains are: a number where all of them are numbers."""
+    if not text.strip():
+        raise CommandError(
+            "E002",
+            f'--domain-name is empty, got "{text}"',
+            "say what to call the new domain",
+        )
     domains = loaded.model.domains_
     whole = domains.dtype.kind in "iu" and re.fullmatch(r"-?\d+", text)
     name = int(text) if whole else text

@@ -115,16 +115,19 @@ class Question:
         """The diagnosis by all rows."""
         from threadpoolctl import threadpool_limits
 
+        from shoal.analysis.diagnose import with_columns
+
         self.stages.begin("read")
         with threadpool_limits(1):
             table, judged = self._fit() if self.model is None else self._load()
             self.stages.begin("diagnose")
-            return judged.diagnose(
+            found = judged.diagnose(
                 table.X,
                 table.domains,
                 n_permutations=self.n_permutations,
                 random_state=self.seed,
             )
+            return with_columns(found, table.feature_names)
 
     def _fit(self) -> tuple[Any, Any]:
         output, stages, work = self.output, self.stages, self.settings.work

@@ -30,7 +30,7 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
         raise CommandError(
             "E162",
             f"the summary of the run is damaged ({type(error).__name__}: {error})",
-            "fit again, or pass the data after the model",
+            "fit again, or give the data: `shoal report RUN DATA`",
         ) from error
     return {**done, "path": str(path)}
 
@@ -50,13 +50,13 @@ def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any
         raise CommandError(
             "E162",
             "the summary of the run has other classes than its model",
-            "fit again, or pass the data after the model",
+            "fit again, or give the data: `shoal report RUN DATA`",
         )
     if len(set(names.values())) < len(names):
         output.warn(
             "W162",
             "merged classes are drawn apart, under one name",
-            "pass the data after the model to draw them as one",
+            "`shoal report RUN DATA`, with the data of the fit, draws them as one",
         )
     return rename(summary, names)
 

@@ -141,6 +141,8 @@ def find_classes(
     """
     from threadpoolctl import threadpool_limits
 
+    from shoal.analysis.diagnose import with_columns
+
     work = settings.work
     # own threads work side by side; those of BLAS would wait for each other
     with threadpool_limits(1):
@@ -151,7 +153,10 @@ def find_classes(
                 stages.begin("tune")
             stored, model, table = embedded.finish(model, table)
         stages.begin("diagnose")
-        diagnosis = model.diagnose(table.X, table.domains, random_state=work.seed)
+        diagnosis = with_columns(
+            model.diagnose(table.X, table.domains, random_state=work.seed),
+            table.feature_names,
+        )
         refuse_no_signal(diagnosis)
         stages.begin("intervals")
         intervals = model.bootstrap(

@@ -1,18 +1,31 @@
 """``shoal name``: names for classes, classes merged, and both taken back."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from shoal.cli.cells import CELLS
 from shoal.cli.drawing import draw, named
 from shoal.cli.groups import with_groups
 from shoal.cli.messages import CommandError
 from shoal.cli.models import Model
-from shoal.cli.naming import bad_names, read_names, split_merge, split_pairs
+from shoal.cli.naming import (
+    AS_JSON,
+    AS_PAIR,
+    bad_names,
+    check_classes,
+    read_names,
+    split_merge,
+    split_pairs,
+)
 from shoal.cli.options import Speech, working
 from shoal.cli.output import Output, running
 from shoal.cli.places import filled_file, is_unchanged, update_record
-from shoal.cli.prevalences import current_records
+from shoal.cli.prevalences import current_counts, current_records, text_of
 from shoal.cli.runs import (
+    ASSIGNMENTS,
+    COUNTS,
+    DIAGNOSTICS,
     MODEL,
     PREVALENCE,
     REPORT,
@@ -24,6 +37,11 @@ from shoal.cli.runs import (
 from shoal.cli.tables import percent, plain_table
 
 __all__ = ["name"]
+
+# Files of a run that are not written anew.
+AS_FITTED = (SUMMARY, DIAGNOSTICS, *ASSIGNMENTS, CELLS)
+# What a step holds beside its names: tables that cannot be computed back.
+TABLES = "tables"
 
 Set = Annotated[
     list[str] | None,
@@ -56,27 +74,48 @@ def name(
     Classes are called by id (c0, c1, ...) or by their current name. Merging adds
     probabilities, exactly; numbers of classes follow their size, so a merge may change
     them. Each step is kept in the model's classes.json and can be taken back with
-    --undo, one after the other. In a run folder, prevalence.csv and report.html follow
-    where nobody changed them.
+    --undo, one after the other. In a run folder, prevalence.csv, class_counts.csv and
+    report.html follow where nobody changed them.
     """
     with running("name", **speech.options) as output:
-        chosen = [bool(set_names or from_file), bool(merge), undo, list_only]
-        if sum(chosen) != 1:
-            raise CommandError(
-                "E002",
-                "say what to do: --set or --from, --merge, --undo, or --list",
-                "see `shoal name --help`",
-            )
+        given = {
+            "--set": bool(set_names),
+            "--from": from_file is not None,
+            "--merge": merge is not None,
+            "--undo": undo,
+            "--list": list_only,
+        }
+        check_one(given)
         before = after = load(model)
         if not list_only:
             after = change(before, set_names, from_file, merge)
-            output.files = save(output, model, after)
+            output.files = save(output, model, before, after)
         output.data = {
             "before": list(before.class_names_),
             "after": list(after.class_names_),
-            "history": list(getattr(after, "class_history_", [])),
+            "history": [
+                {key: step[key] for key in step if key != TABLES}
+                for step in getattr(after, "class_history_", [])
+            ],
         }
-        show(output, after)
+        show(output, model, after)
+
+
+def check_one(given: dict[str, bool]) -> None:
+    """Raise E002 unless one thing is to be done; --set and --from are one."""
+    options = [option for option, is_given in given.items() if is_given]
+    if not options:
+        raise CommandError(
+            "E002",
+            "say what to do: --set or --from, --merge, --undo, or --list",
+            "see `shoal name --help`",
+        )
+    if len(options) > 1 and options != ["--set", "--from"]:
+        raise CommandError(
+            "E002",
+            f"{options[0]} and {options[-1]} exclude each other",
+            "do one after the other",
+        )
 
 
 def load(path: Path) -> Any:
@@ -92,34 +131,74 @@ def change(
     """The model after one step, which it remembers."""
     from shoal.io import history
 
-    names = read_names(path) if path is not None else {}
+    if merge is not None:
+        return merged(model, merge)
+    if path is None and not pairs:
+        return undone(model)
+    names = {} if path is None else read_names(path)
     names |= split_pairs(pairs or ())
-    classes, new_name = ([], None) if merge is None else split_merge(merge)
+    if not names:
+        raise bad_names(f'all names in "{path}" are empty', AS_JSON)
+    check_classes(model, names)
     try:
-        if names:
-            return history.rename(model, names)
-        if classes:
-            return history.merge(model, classes, new_name)
+        return history.rename(model, names)
+    except ValueError as error:
+        raise bad_names(str(error), AS_PAIR) from error
+
+
+def merged(model: Any, text: str) -> Any:
+    """The model with some classes as one, given as CLASS,CLASS=NAME."""
+    from shoal.io import history
+
+    classes, new_name = split_merge(text)
+    check_classes(model, classes)
+    try:
+        return history.merge(model, classes, new_name)
+    except ValueError as error:
+        members = {model._class_index(key) for key in classes}
+        hint = "choose another name"
+        if len(members) < 2:
+            hint = "name two classes that differ"
+        elif len(members) == model.n_classes_:
+            hint = "merge fewer classes"
+        raise bad_names(str(error), hint) from error
+
+
+def undone(model: Any) -> Any:
+    """The model before its last step."""
+    from shoal.io import history
+
+    try:
         return history.undo(model)
     except ValueError as error:
-        raise bad_names(str(error)) from error
+        hint = "`shoal name RUN --list` shows the classes as they are"
+        raise bad_names(str(error), hint) from error
 
 
-def save(output: Output, path: Path, model: Any) -> list[Path]:
+def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
     """Write the model anew, and what of its run shows names."""
     import shoal
     from shoal.io import read_manifest
 
     run = folder_of(path)
     place = run / MODEL if (run / MODEL).is_dir() else run
-    own = [name for name in (PREVALENCE, REPORT) if is_unchanged(run, name)]
+    own = [name for name in (PREVALENCE, COUNTS, REPORT) if is_unchanged(run, name)]
+    kept = kept_tables(run, own, before, model)
     summary = read_manifest(place)["summary"]
     shoal.save(model, place, summary=summary, force=True)
     files = [place]
     if PREVALENCE in own:
+        earlier = kept.get(PREVALENCE, "")
+        records = current_records(run, model, before=before, kept=earlier)
         with filled_file(run / PREVALENCE) as file:
-            write_csv(file, current_records(run, model))
+            write_csv(file, records)
         files.append(run / PREVALENCE)
+    if COUNTS in own:
+        counts = kept.get(COUNTS) or current_counts(run / COUNTS, model, before)
+        if counts is not None:
+            with filled_file(run / COUNTS) as file:
+                file.write_text(counts, encoding="utf-8", newline="")
+            files.append(run / COUNTS)
     if REPORT in own and (run / SUMMARY).is_file():
         draw(run / REPORT, named(output, read_summary(run), run))
         files.append(run / REPORT)
@@ -127,7 +206,23 @@ def save(output: Output, path: Path, model: Any) -> list[Path]:
     return files
 
 
-def show(output: Output, model: Any) -> None:
+def kept_tables(
+    run: Path, own: Sequence[str], before: Any, model: Any
+) -> dict[str, str]:
+    """Tables by name, as a merge kept them that is now taken back.
+
+    A new merge keeps those of now in its step: sums cannot be taken apart again.
+    """
+    old, new = (getattr(one, "class_history_", []) for one in (before, model))
+    if len(new) < len(old):
+        return dict(old[-1].get(TABLES, {}))
+    if new[-1]["step"] == "merge":
+        names = [name for name in own if name != REPORT]
+        new[-1][TABLES] = {name: text_of(run / name) for name in names}
+    return {}
+
+
+def show(output: Output, path: Path, model: Any) -> None:
     """Classes as they are called now, beside what they were called."""
     found = output.data
     changed = len(found["before"]) == len(found["after"])
@@ -146,4 +241,7 @@ def show(output: Output, model: Any) -> None:
         output.show(f"{steps} {plural} can be taken back with --undo.")
     if output.files:
         output.show_files()
-        output.show("Assignments get the names when `shoal predict` is run again.")
+        stale = [name for name in AS_FITTED if (folder_of(path) / name).exists()]
+        if stale:
+            output.show(f"These keep the classes of the fit: {', '.join(stale)}.")
+        output.show("Rows get the names when `shoal predict` is run again.")

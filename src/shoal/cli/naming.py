@@ -1,19 +1,23 @@
 """Names of classes: read from a file or the command line, and put on a model."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.messages import CommandError
+from shoal.cli.reading import split_names
 
 if TYPE_CHECKING:
     from shoal.cli.output import Output
     from shoal.io import Table
 
 __all__ = [
+    "AS_PAIR",
     "Names",
     "bad_names",
+    "check_classes",
     "names_from",
     "read_names",
     "renamed",
@@ -23,6 +27,9 @@ __all__ = [
 
 #: Names by class id, for a fitted model and the table that it was fitted to.
 Names = Callable[["Output", Any, "Table"], Mapping[str, str]]
+AS_PAIR = "write names such as c0=Adelie; no two alike, and none the id of another"
+AS_MERGE = "write two classes or more and a name, such as c2,c5=Gentoo"
+AS_JSON = 'write names such as {"c0": "Adelie"}'
 # Classes of two fits are the same if so much of either lies in the other.
 SAME = 0.8
 
@@ -49,7 +56,10 @@ def carried_names(
     old, earlier = loaded.model, Schema.from_dict(loaded.schema)
     alike = earlier.feature_names == table.schema.feature_names
     if not alike or old.n_features_in_ != table.X.shape[1]:
-        raise bad_names(f'"{loaded.path}" was fitted to other columns than these')
+        raise bad_names(
+            f'"{loaded.path}" was fitted to other columns than these',
+            "fit the same columns, or give the names as JSON",
+        )
     domains = np.asarray(table.domains)
     known = set(domains.tolist()) <= set(old.domains_.tolist())
     before = old.predict(table.X, domains if known else None)
@@ -58,13 +68,17 @@ def carried_names(
     np.add.at(shared, (now, before), 1)
     sizes = np.maximum(shared.sum(axis=1)[:, None], shared.sum(axis=0))
     same = shared >= SAME * np.maximum(sizes, 1)
+    # an id is no name, and may be that of another class here
+    ids = {f"c{index}" for index in range(old.n_classes_)}
+    named = [name not in ids for name in old.class_names_]
     for index in np.flatnonzero(~same.any(axis=1)):
         output.warn(
             "W164",
             f'c{index} matches no class of "{loaded.path}"',
             f"look at its card, then `shoal name` --set c{index}=NAME",
         )
-    return {f"c{new}": old.class_names_[one] for new, one in np.argwhere(same)}
+    matches = np.argwhere(same & named)
+    return {f"c{new}": old.class_names_[one] for new, one in matches}
 
 
 def read_names(path: Path) -> dict[str, str]:
@@ -76,13 +90,13 @@ def read_names(path: Path) -> dict[str, str]:
             "E101", f'no file or folder "{path}"', "check the path of the names"
         ) from error
     except (OSError, ValueError) as error:
-        raise bad_names(f'"{path}" is not JSON: {error}') from error
+        raise bad_names(f'"{path}" is not JSON: {error}', AS_JSON) from error
     if isinstance(content, dict) and isinstance(content.get("names"), dict):
         content = content["names"]
     if not isinstance(content, dict) or not all(
         isinstance(name, str) for name in content.values()
     ):
-        raise bad_names(f'"{path}" holds no names by class', '{"c0": "Adelie"}')
+        raise bad_names(f'"{path}" holds no names by class', AS_JSON)
     return {key: name for key, name in content.items() if name}
 
 
@@ -92,28 +106,43 @@ def split_pairs(given: Sequence[str]) -> dict[str, str]:
     for pair in given:
         key, equals, name = pair.partition("=")
         if not (equals and key.strip() and name.strip()):
-            raise bad_names(f'"{pair}" is not CLASS=NAME', "c0=Adelie")
+            raise bad_names(f'"{pair}" is not CLASS=NAME', AS_PAIR)
         names[key.strip()] = name.strip()
     return names
 
 
 def split_merge(given: str) -> tuple[list[str], str | None]:
-    """Classes and their new name, given as ``c2,c5=Gentoo``; the name may be absent."""
-    classes, _, name = given.partition("=")
-    keys = [key.strip() for key in classes.split(",") if key.strip()]
+    """Classes and their new name, given as ``c2,c5=Gentoo``; the name may be absent.
+
+    Quotes protect a comma or an equals sign in the name of a class.
+    """
+    parts = re.fullmatch(r'((?:"[^"]*"|[^=])*)(?:=(.*))?', given, re.DOTALL)
+    classes, name = parts.groups(default="") if parts else (given, "")
+    keys = [key.strip() for key in split_names([classes]) if key.strip()]
     if len(keys) < 2:
-        raise bad_names(f'"{given}" names fewer than two classes', "c2,c5=Gentoo")
+        raise bad_names(f'"{given}" names fewer than two classes', AS_MERGE)
     return keys, name.strip() or None
+
+
+def check_classes(model: Any, keys: Iterable[str]) -> None:
+    """Raise E161 for the first that is neither id nor name of a class."""
+    for key in keys:
+        try:
+            model._class_index(key)
+        except ValueError as error:
+            hint = "call a class by its id or its current name"
+            raise bad_names(str(error), hint) from error
 
 
 def renamed(model: Any, names: Mapping[str, str]) -> Any:
     """The model with new names; E161 where these cannot be used."""
+    check_classes(model, names)
     try:
         return model.set_names(dict(names))
     except ValueError as error:
-        raise bad_names(str(error)) from error
+        raise bad_names(str(error), AS_PAIR) from error
 
 
-def bad_names(text: str, example: str = "c0=Adelie") -> CommandError:
+def bad_names(text: str, hint: str) -> CommandError:
     """The error of names that cannot be used."""
-    return CommandError("E161", text, f"write names such as {example}; no two alike")
+    return CommandError("E161", text, hint)

@@ -41,6 +41,7 @@ OutFile = Annotated[
     Path | None,
     speaking("--out", metavar="FILE", help="Where to; report.html of the run."),
 ]
+ENDINGS = (".html", ".htm")
 
 
 @with_groups
@@ -69,6 +70,7 @@ def report(
     with running("report", redact=redact, **speech.options) as output:
         run = folder_of(model)
         path = out or run / REPORT
+        check_ending(path)
         refuse_changed(path, run, force=force)
         wanted = check_sections(split_names(sections))
         if data:
@@ -84,9 +86,19 @@ def report(
         output.files = [path]
         if path.resolve() == (run / REPORT).resolve():
             update_record(run, [REPORT])
-        show(output)
+        show(output, max_mb)
         if open_it:
             typer.launch(path.absolute().as_uri())
+
+
+def check_ending(path: Path) -> None:
+    """Raise E102 before any work if the file's name promises something else."""
+    if path.suffix.lower() not in ENDINGS:
+        raise CommandError(
+            "E102",
+            f'the report is a page in HTML, got --out "{path}"',
+            "end the name of --out with .html; a browser can print that to PDF",
+        )
 
 
 def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
@@ -95,7 +107,7 @@ def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
         raise CommandError(
             "E162",
             "the summary of the run shows rows, which --redact leaves out",
-            "pass the data after the model, to describe them anew",
+            "give the data, to describe them anew: `shoal report RUN DATA`",
         )
 
 
@@ -113,9 +125,16 @@ def check_sections(names: Sequence[str]) -> list[str] | None:
     return list(names) or None
 
 
-def show(output: Output) -> None:
+def show(output: Output, max_mb: float) -> None:
     """Where the page is, how large, and what did not fit."""
     found = output.data
     output.show(f"Written: {found['path']} ({found['bytes'] / 1e6:.2f} MB)")
     for what in found["left_out"]:
         output.show(f"Left out to stay small: {what}")
+    if found["bytes"] > max_mb * 1e6:
+        output.warn(
+            "W166",
+            f"{found['left_out'][-1].partition(': ')[2]}, more than --max-mb "
+            f"{max_mb:g}",
+            "choose fewer --sections, or allow that size",
+        )

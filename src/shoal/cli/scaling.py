@@ -160,6 +160,7 @@ class InParts:
 
     def diagnose(self, model: Any, n_permutations: int, seed: int) -> Any:
         """The diagnosis of a model by the sample, judged by the rows of all data."""
+        from shoal.analysis.diagnose import with_columns
         from shoal.scale.diagnosing import with_sizes
 
         found = model.diagnose(
@@ -168,6 +169,7 @@ class InParts:
             n_permutations=n_permutations,
             random_state=seed,
         )
+        found = with_columns(found, self.table.feature_names)
         return with_sizes(found, self.drawn.domains.sizes)
 
     def _assigner(self, model: Any) -> Callable[[Path], None]:

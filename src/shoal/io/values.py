@@ -130,6 +130,7 @@ class Writer:
         kind = type(value)
         if CLASSES.get(kind.__name__) == kind.__module__:
             return {"$object": kind.__name__, "state": self.state(value, where)}
+        _refuse_network(value, where)
         if kind is Pipeline:  # taken apart, since its steps may be shoal's own
             steps = self.encode(list(value.steps), where)
             return {"$pipeline": steps, "transform_input": value.transform_input}
@@ -153,6 +154,17 @@ class Writer:
             and key not in ELSEWHERE
             and (name, key) not in LEFT_OUT
         }
+
+
+def _refuse_network(value: Any, where: str) -> None:
+    """Say of an object of shoal.vision, also inside a FrozenEstimator, what to do."""
+    for one in (value, getattr(value, "estimator", None)):
+        if type(one).__module__.startswith("shoal.vision."):
+            raise TypeError(
+                f"cannot save {where}, of the class {type(one).__name__}: of models "
+                "with a network only ImageMixture can be saved; fit one of those, or "
+                "keep this model with pickle"
+            )
 
 
 class Reader:

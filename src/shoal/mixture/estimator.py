@@ -12,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import LatentShiftEstimator
 from shoal.canonical import sort_rows
-from shoal.exceptions import CollapseWarning
+from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.mixture.features import EXPANSIONS, SCALES, FeatureMap, log_proba
-from shoal.mixture.n_classes import pick_n_classes
+from shoal.mixture.n_classes import has_signal, pick_n_classes
 from shoal.mixture.objective import softmax_classes
 from shoal.mixture.search import Options, Solution, find_solution
 from shoal.mixture.training import TrainingRows, limit_weight
 from shoal.novelty import fit_novelty
 from shoal.probability import canonical_order
+from shoal.rank import NO_SIGNAL
 from shoal.validation import (
     check_n_classes,
     check_real,
@@ -254,6 +255,8 @@ default="auto"
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
         self._warn_about(solution)
+        if self.n_classes is not None and not has_signal(rows, solution, options):
+            warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=3)
         return self
 
     # ---- before the search --------------------------------------------------------

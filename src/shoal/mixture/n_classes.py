@@ -13,14 +13,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture.curve import Point, baseline, make_curve, quiet_rank
-from shoal.mixture.held_out import HeldOut
+from shoal.mixture.curve import (
+    Point,
+    baseline,
+    default_folds,
+    make_curve,
+    quiet_rank,
+)
+from shoal.mixture.held_out import HeldOut, held_out
 from shoal.mixture.options import Options
+from shoal.mixture.rows import fold_of_rows
+from shoal.mixture.search import Solution
 from shoal.mixture.training import TrainingRows
 from shoal.rank import RankResult
 from shoal.validation import is_whole
 
-__all__ = ["Decision", "Evidence", "check_candidates", "decide", "pick_n_classes"]
+__all__ = [
+    "Decision",
+    "Evidence",
+    "check_candidates",
+    "decide",
+    "has_signal",
+    "pick_n_classes",
+]
 
 # Without candidates, numbers of classes up to this one are tried at least.
 MOST_CLASSES = 8
@@ -34,6 +49,10 @@ WIDE = 3
 TIE = 1e-3
 # Nats below which a gain is rounding: where rows repeat, standard errors vanish.
 LEAST_GAIN = 1e-4
+# A singular value this many times the largest by chance needs no second witness.
+CLEARLY = 1.2
+# Rows that are held out in turn to see whether there is anything to learn from.
+SIGNAL_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -97,6 +116,24 @@ def pick_n_classes(
             f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=4
         )
     return choice.fallback
+
+
+def has_signal(rows: TrainingRows, solution: Solution, options: Options) -> bool:
+    """Whether domains differ beyond chance.
+
+    Clusters are asked first; rows are held out only where these do not see it clearly.
+    """
+    rng = np.random.default_rng(0)  # its own, so that the fit does not depend on it
+    rank = quiet_rank(rows, options, rng)
+    if rank.singular_values.max(initial=0) > CLEARLY * rank.null.max():
+        return True
+    sample = rows.sample(SIGNAL_ROWS, rng)
+    problem = sample.problem(solution.features)
+    folds = fold_of_rows(sample.codes, default_folds(sample.n_rows), rng)
+    start, penalties = solution.fit.domain_given_class, [solution.penalties]
+    scores = held_out(problem, start, penalties, folds)
+    evidence = Evidence({}, {}, rank, baseline(problem), rows.n_domains)
+    return _has_signal(scores[0], evidence)
 
 
 class Decision(NamedTuple):

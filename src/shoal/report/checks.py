@@ -82,7 +82,10 @@ def _named_columns(accuracy: dict[str, float], rows: ReportRows) -> Record:
     """Columns by the page's names: the diagnosis says a number, or the name of fit."""
     seen = getattr(rows.model, "feature_names_in_", range(len(rows.features)))
     place = {str(name): index for index, name in enumerate(seen)}
-    return {rows.features[place[key]]: value for key, value in accuracy.items()}
+    return {
+        rows.features[place[key]] if key in place else key: value
+        for key, value in accuracy.items()
+    }
 
 
 def describe_verdict(

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -117,13 +118,14 @@ def _fit(
         text = _build(cut(summary, detail), detail, wanted, left_out)
         if len(text.encode()) <= max_mb * MEGABYTE:
             return text, left_out
-    size = len(text.encode()) / MEGABYTE
+    # rounded up, so that the number said is a limit that would do
+    size = math.ceil(len(text.encode()) / MEGABYTE * 100) / 100
     if size > HARD_STOP_MB:
         raise ValueError(
-            f"the report needs {size:.1f} MB, more than {HARD_STOP_MB}; pass fewer "
+            f"the report needs {size:.2f} MB, more than {HARD_STOP_MB}; pass fewer "
             "sections"
         )
-    return text, [*left_out, f"nothing more: the page needs {size:.1f} MB"]
+    return text, [*left_out, f"nothing more: the page needs {size:.2f} MB"]
 
 
 def _matters(summary: Mapping[str, Any], detail: Detail) -> bool:

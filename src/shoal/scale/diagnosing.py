@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.analysis.diagnose import with_columns
 from shoal.analysis.diagnose.findings import find_all
 from shoal.analysis.diagnose.result import Diagnosis, verdict_of
 from shoal.exceptions import ModelFileError
@@ -98,6 +99,7 @@ def diagnose(
     running.keep(noticed)
     running.warn()
     found = model.diagnose(X, told, n_permutations=n_permutations, random_state=seed)
+    found = with_columns(found, schema.feature_names)
     return with_sizes(found, domains.sizes)
 
 

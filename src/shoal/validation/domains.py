@@ -14,6 +14,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
+INTEGERS = ("i", "u", "b")
 ADAPT = "Use adapt(X) for a new domain, or domains=None"
 
 
@@ -64,8 +65,9 @@ def encode_domains(
     if domains is None:
         return None
     if _is_scalar(domains):
-        scalar = domains.item() if isinstance(domains, np.ndarray) else domains
-        return np.broadcast_to(_look_up([scalar], names, fix), n_samples)
+        of_numpy = isinstance(domains, (np.ndarray, np.generic))
+        scalar = _as_keys(np.asarray(domains)[None]) if of_numpy else [domains]
+        return np.broadcast_to(_look_up(scalar, names, fix), n_samples)
     values = _as_column(domains, "domains")
     if len(values) != n_samples:
         raise ValueError(
@@ -122,6 +124,10 @@ def _as_column(values: Any, name: str) -> Array:
 
 def _flatten(values: Any, name: str) -> Array:
     """One dimension of anything array-like; a column vector only with a warning."""
+    dtype = getattr(values, "dtype", None)
+    if not isinstance(dtype, np.dtype) and getattr(dtype, "kind", None) in INTEGERS:
+        # scikit-learn makes floats of pandas' nullable integers: 2**53 + 1 is lost.
+        values = values.to_numpy(dtype=object)
     try:
         return np.asarray(column_or_1d(values, warn=True))
     except ValueError as error:

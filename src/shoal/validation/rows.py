@@ -127,10 +127,7 @@ def _dense(extremes: Any) -> Array:
 
 
 def _check_column_names(X: Any) -> None:
-    columns = getattr(X, "columns", None)
-    if columns is None or callable(columns):
-        return
-    names = list(columns)
+    names = _column_names(X)
     if len(set(names)) != len(names):
         first = next(name for name in names if names.count(name) > 1)
         raise ValueError(
@@ -138,9 +135,15 @@ def _check_column_names(X: Any) -> None:
         )
 
 
+def _column_names(X: Any) -> list[Any]:
+    """Names of a table's columns, none of an array's; the columns of Arrow are data."""
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
+    return [] if columns is None or callable(columns) else list(columns)
+
+
 def _column_name(X: Any, index: int) -> str:
-    columns = getattr(X, "columns", None)
-    return repr(list(columns)[index]) if columns is not None else str(index)
+    names = _column_names(X)
+    return repr(names[index]) if names else str(index)
 
 
 def _explain(X: Any, said: str) -> str | None:

@@ -146,11 +146,16 @@ def as_settings(given: Any) -> list[FineTuning]:
     """The settings to try, from one, several or none."""
     if given is None:
         return []
-    listed = [given] if isinstance(given, FineTuning) else list(given)
+    listed = list(given) if isinstance(given, (list, tuple)) else [given]
     if not all(isinstance(one, FineTuning) for one in listed):
         raise TypeError(
             "fine_tuning must be a FineTuning, a sequence of them or None, got "
             f"{given!r}"
+        )
+    if not all(one.epochs for one in listed):
+        raise ValueError(
+            "fine_tuning has epochs=0, which trains nothing; pass 1 or more, or "
+            "fine_tuning=None to stay frozen"
         )
     return listed
 

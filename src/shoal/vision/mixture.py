@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.mixture import DomainMixture
 from shoal.mixture.optimizer import Fit
-from shoal.validation import check_whole, encode_domains
+from shoal.validation import check_whole, resolve_domain_weight
 from shoal.vision.data import ImageSet
 from shoal.vision.devices import pick_device
 from shoal.vision.encode import encode
@@ -26,6 +27,8 @@ from shoal.vision.head import tuned_mixture
 from shoal.vision.rows import (
     check_image_rows,
     check_images_domains,
+    check_rows_of_fit,
+    digest_rows,
     open_backbone,
 )
 from shoal.vision.split import hold_out
@@ -119,6 +122,9 @@ class ImageMixture(LatentShiftEstimator):
     shoal.vision.discriminator.ImageDiscriminator : A network for :class:`~shoal.DDFA`.
     """
 
+    # Rows of each domain in fit; a model from a file or from parts does not know them.
+    _counts: Array | None = None
+
     def __init__(
         self,
         n_classes: int | None = None,
@@ -176,14 +182,15 @@ class ImageMixture(LatentShiftEstimator):
         -------
         self
         """
+        self._check_settings()
+        backbone = open_backbone(self.backbone, depth=self.depth, stem=self.stem)
         domains = y if domains is None else domains
         images, codes, names = check_images_domains(self, X, domains)
-        self._check_settings()
+        self._counts = np.bincount(codes)
+        resolve_domain_weight(self.domain_weight, names, self._counts)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         stored = ImageSet(images, pick_device(self.device))
-        self.backbone_ = copy.deepcopy(
-            open_backbone(self.backbone, depth=self.depth, stem=self.stem)
-        )
+        self.backbone_ = copy.deepcopy(backbone)
         features = self._fit_projection(self._encode(stored))
         self._fit_frozen(features, names[codes])
         return self._finish(stored, features, codes, names)
@@ -194,7 +201,7 @@ class ImageMixture(LatentShiftEstimator):
         Parameters
         ----------
         X, domains
-            Those of fit, which had ``fine_tuning=None``.
+            Those of fit, which had ``fine_tuning=None``; one domain for each row.
         fine_tuning : FineTuning or sequence of FineTuning
 
         Returns
@@ -207,10 +214,8 @@ class ImageMixture(LatentShiftEstimator):
             raise ValueError("tune begins at a frozen fit; fit with fine_tuning=None")
         other = copy.copy(self).set_params(fine_tuning=fine_tuning)
         other._check_settings()
-        images = ImageSet(check_image_rows(self, X), pick_device(self.device))
-        codes = encode_domains(domains, self.domains_, n_samples=len(images))
-        if codes is None or len(codes) != len(self.labels_):
-            raise ValueError("pass the rows of fit, and the domain of each")
+        rows, codes = check_rows_of_fit(self, X, domains)
+        images = ImageSet(rows, pick_device(self.device))
         features = self._project(self._encode(images))
         return other._finish(images, features, codes, self.domains_)
 
@@ -228,10 +233,31 @@ class ImageMixture(LatentShiftEstimator):
         return self
 
     def _check_settings(self) -> None:
-        as_settings(self.fine_tuning)
-        check_whole(1, n_starts=self.n_starts)
+        """All that can be judged before the images are looked at."""
+        if self.n_classes is not None:
+            check_whole(2, n_classes=self.n_classes)
         if self.n_components is not None:
             check_whole(1, n_components=self.n_components)
+        check_whole(1, n_starts=self.n_starts)
+        self._check_mixture(tuned=bool(as_settings(self.fine_tuning)))
+        share, doubt = self.valid_share, self.doubt
+        if not (isinstance(share, Real) and 0 < share < 1):
+            raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
+        # infinite is fine: all that fine-tuning brings is kept, or none of it
+        if not isinstance(doubt, Real) or np.isnan(float(doubt)):
+            raise ValueError(f"doubt must be a number, such as 1.0, got {doubt!r}")
+
+    def _check_mixture(self, *, tuned: bool) -> None:
+        given = self.mixture
+        if given is None:
+            return
+        if not isinstance(given, DomainMixture):
+            raise TypeError(f"mixture must be a DomainMixture or None, got {given!r}")
+        if tuned and given.expansion not in ("auto", "linear"):
+            raise ValueError(
+                f"mixture has expansion={given.expansion!r}, which cannot be fine-tuned"
+                "; pass DomainMixture(expansion='linear') or fine_tuning=None"
+            )
 
     # ---- the frozen solution ------------------------------------------------------
 
@@ -261,7 +287,8 @@ class ImageMixture(LatentShiftEstimator):
             "check_identifiable": self.check_identifiable,
         }
         self.starts_: list[DomainMixture] = []
-        self._parts: dict[int, Fit] = {}  # of each start, without the held-out rows
+        # Of each start, without the held-out rows; by what rows they were fitted to.
+        self._parts: dict[str, dict[int, Fit]] = {}
         for _ in range(self.n_starts):
             seed = {"random_state": int(rng.integers(2**31 - 1))}
             start = DomainMixture(**{**parameters, **shared, **seed})
@@ -299,7 +326,8 @@ class ImageMixture(LatentShiftEstimator):
             self.backbone_,
             self.projection_,
             {"seed": seed, "compile": self.compile, "progress": self.progress},
-            self._parts,
+            # copies share this, and each may come with rows or a share of its own
+            self._parts.setdefault(digest_rows(features, codes, train), {}),
         )
         tries = tuner.try_all(self.starts_, settings)
         chosen = self._choose(tries, tuner.valid_weight(self.frozen_))

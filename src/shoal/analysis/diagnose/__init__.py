@@ -1,6 +1,6 @@
 """Do the assumptions hold up here? Four questions, numbers, one verdict."""
 
-from shoal.analysis.diagnose.procedure import diagnose
+from shoal.analysis.diagnose.procedure import diagnose, with_columns
 from shoal.analysis.diagnose.result import Diagnosis, Finding
 
-__all__ = ["Diagnosis", "Finding", "diagnose"]
+__all__ = ["Diagnosis", "Finding", "diagnose", "with_columns"]

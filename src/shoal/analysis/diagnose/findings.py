@@ -347,10 +347,12 @@ def _leak(numbers: Numbers) -> Finding:
     accuracy = numbers["naming_columns"]
     name = max(accuracy, key=accuracy.__getitem__)
     values = {"accuracy": accuracy[name]}
+    of_array = name.isdigit()
     if accuracy[name] < THRESHOLDS["leak"]:
         reason = (
             "No sign of a problem found: no column names the domain by itself (best: "
-            f"column {name}, {accuracy[name]:.0%} of rows)."
+            + (f"column {name}" if of_array else f'"{name}"')
+            + f", {accuracy[name]:.0%} of rows)."
         )
         return Finding("W121", TABLE, "ok", values, reason)
     return Finding(
@@ -358,7 +360,8 @@ def _leak(numbers: Numbers) -> Finding:
         TABLE,
         "caution",
         values,
-        f"Column {name} alone names the domain in {accuracy[name]:.0%} of rows.",
+        (f"Column {name}" if of_array else f'"{name}"')
+        + f" alone names the domain in {accuracy[name]:.0%} of rows.",
         "Drop it unless it is a property of the class.",
         "label shift",
     )

@@ -1,7 +1,8 @@
 """The diagnosis: gather rows, compute every number, judge them."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,17 @@ def _restarts(
         "restart_excess": np.array([other.excess for other in others]),
         "restart_agreement": np.array([other.agreement for other in others]),
     }
+
+
+def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
+    """The same diagnosis of an array's columns, called by name instead of number."""
+    numbers = dict(diagnosis.numbers)
+    accuracy = numbers["naming_columns"]
+    numbers["naming_columns"] = {
+        str(names[int(column)]): value for column, value in accuracy.items()
+    }
+    findings = tuple(find_all(numbers, diagnosis.domains, diagnosis.class_names))
+    return replace(diagnosis, findings=findings, numbers=numbers)
 
 
 def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 
 from shoal.analysis.diagnose.guess import Gain
+from shoal.analysis.resample import original
 from shoal.canonical import canonical_rows
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
@@ -101,7 +102,7 @@ def gather(
     estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
 ) -> DiagnosisRows:
     """Rows of a fitted estimator; X is validated, ``rng`` draws the sample."""
-    if isinstance(estimator, DiscreteMixture):
+    if isinstance(original(estimator), DiscreteMixture):
         return _word_rows(estimator, X, codes, max_rows, rng)
     varying = getattr(estimator, "varying_", None)
     inside = X if varying is None or varying.all() else X[:, varying]
@@ -215,15 +216,16 @@ def _refit_penalties(ridge: float, problem: MixtureProblem, k: int) -> Penalties
 
 
 def _word_rows(
-    estimator: DiscreteMixture,
+    estimator: Any,
     X: Any,
     codes: Array,
     max_rows: int,
     rng: np.random.Generator,
 ) -> DiagnosisRows:
     """Every occurrence of a word is a row; rare words share one cell."""
-    n_domains, n_words = len(estimator.domains_), len(estimator.vocabulary_)
-    bags = estimator._read_bags(X, warn=False)
+    fitted = original(estimator)
+    n_domains, n_words = len(fitted.domains_), len(fitted.vocabulary_)
+    bags = fitted._read_bags(X, warn=False)
     table = sum_by_domain(bags, codes, n_domains)[:, :n_words].astype(np.int64)
     table = thin_words(table, max_rows, rng)
     domain, words = list_words(table)
@@ -235,8 +237,17 @@ def _word_rows(
     features = FeatureMap("column").fit(indicators, rows.row_weight)
     problem = rows.problem(features)
     folds = fold_of_rows(domain, N_FOLDS, rng)
-    own = _own_through_words(estimator, table, words, domain, folds, rng)
-    bags = single_word_bags(words, n_words)
+    classes = fitted._bayes(
+        single_word_bags(words, n_words), fitted.prevalence_[domain]
+    )
+    if fitted is estimator:
+        own = _own_through_words(fitted, table, words, domain, folds, rng)
+    else:  # refitted classes have no names by which to merge them
+        classes = classes @ estimator._sum
+        each_word = single_word_bags(np.arange(n_words), n_words)
+        class_given_word = fitted._bayes(each_word, fitted.class_weight_)
+        merged = class_given_word @ estimator._sum
+        own = (merged @ estimator.domain_given_class_)[words, domain]
     return DiagnosisRows(
         problem=problem,
         cells=cells,
@@ -246,7 +257,7 @@ def _word_rows(
         folds=folds,
         through=Gain.of("classes", own, problem, weight),
         free=None,
-        classes=estimator._bayes(bags, estimator.prevalence_[domain]),
+        classes=classes,
     )
 
 

@@ -119,6 +119,12 @@ MODELS = {
         "faster. One part could not be, and runs as it is written: the results are the "
         "same, only later. The text names the part and the reason.",
     ),
+    "W166": Explanation(
+        "a page above its size",
+        "Pictures, rows and points of the maps were left out of the report, and what "
+        "is left is still larger than --max-mb. The page is written all the same. "
+        "Choose fewer --sections, or allow the size that the message says.",
+    ),
     "W163": Explanation(
         "rows unlike those of training",
         "Many of the new rows lie outside of what the model has seen. Their classes "

@@ -7,9 +7,9 @@ __all__ = ["USAGE"]
 USAGE = {
     "E001": Explanation(
         "a bug in shoal",
-        "Something happened that shoal did not foresee. Nothing was written. Run the "
-        "command again with --debug to see where it happened, and report that together "
-        "with the output of `shoal version`.",
+        "Something happened that shoal did not foresee. Files are written whole or not "
+        "at all. Run the command again with --debug to see where it happened, and "
+        "report that together with the output of `shoal version`.",
         exit_code=1,
     ),
     "E002": Explanation(
