@@ -1,5 +1,6 @@
 import copy
 import json
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -593,6 +594,29 @@ def test_a_network_of_ones_own_is_refused_with_a_way_out(
     with pytest.raises(TypeError, match="Sequential: only shoal.vision.nets.resnet"):
         shoal.save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_ddfa_with_a_network_is_refused_with_a_way_out(
+    of_images: Fitted, tmp_path: Path, frozen: bool
+) -> None:
+    from shoal.vision import ImageDiscriminator
+
+    X, domains = of_images.X.reshape(len(of_images.X), -1), of_images.domains
+    network = ImageDiscriminator(
+        of_images.model.backbone_, epochs=1, image_shape=of_images.X.shape[1:],
+        device="cpu", random_state=0,
+    )  # fmt: skip
+    given = FrozenEstimator(network.fit(X, domains)) if frozen else network
+    model = shoal.DDFA(2, discriminator=given, cross_fit=0, random_state=0)
+    model.fit(X, domains)
+    with pytest.raises(
+        TypeError, match=r"of the class ImageDiscriminator: .*only ImageMixture.*pickle"
+    ):
+        shoal.save(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    again = pickle.loads(pickle.dumps(model))  # the way out is one
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize(

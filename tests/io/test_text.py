@@ -7,7 +7,7 @@ import pytest
 
 import shoal
 from shoal.exceptions import InputError
-from shoal.io import batches, read
+from shoal.io import Schema, batches, read
 from shoal.io.text import count_words, learn_vocabulary
 
 SENTENCES = {
@@ -24,8 +24,8 @@ def reference_counts(texts: list[str], vocabulary: tuple[str, ...]) -> Any:
     """Words counted letter by letter, without a regular expression."""
     table = np.zeros((len(texts), len(vocabulary)))
     for row, text in enumerate(texts):
-        letters = "".join(c if c.isalpha() else " " for c in text.lower())
-        for word in letters.split():
+        cells = "".join(c if c.isalnum() else " " for c in text.lower())
+        for word in cells.split():
             if word in vocabulary:
                 table[row, vocabulary.index(word)] += 1
     return table
@@ -38,6 +38,29 @@ def test_counts_against_a_slow_reference() -> None:
     np.testing.assert_array_equal(
         count_words(texts, vocabulary).toarray(), reference_counts(texts, vocabulary)
     )
+
+
+def test_words_with_digits_are_words() -> None:
+    texts = ["ICD J45.9 2024", "HbA1c 7 B12", "j45 b12 2024", "hba1c 10 7 mg", "x1_"]
+    vocabulary = learn_vocabulary(texts)
+    assert vocabulary == ("b12", "hba1c", "j45")
+    np.testing.assert_array_equal(
+        count_words(texts, vocabulary).toarray(), reference_counts(texts, vocabulary)
+    )
+
+
+def test_models_saved_before_count_the_words_they_know() -> None:
+    """Those of their vocabulary that letters make up, as in fit."""
+    notes = ["red b2b fox", "blue cat", "red fox b2b", "blue cat", "ab_c fox"] * 8
+    frame = pd.DataFrame({"site": list("ab") * 20, "note": notes})
+    table = read(frame, domain="site", text="note")
+    assert "b2b" in table.schema.vocabulary
+    content = table.schema.to_dict()
+    del content["rules"]
+    old = Schema.from_dict(content).encode(frame).toarray()
+    letters = np.array([word.isalpha() for word in table.schema.vocabulary])
+    assert not old[:, ~letters].any()
+    np.testing.assert_array_equal(old[:, letters], table.X.toarray()[:, letters])
 
 
 def test_the_stated_rules_of_the_vocabulary() -> None:

@@ -19,11 +19,11 @@ from shoal.exceptions import InputError, ModelFileError
 from shoal.io import columnar, delimited
 from shoal.io.anndata import H5adRows, opened
 from shoal.io.arrays import map_npy, read_side
-from shoal.io.cells import row_number
+from shoal.io.cells import row_number, stripped
 from shoal.io.content import Content
 from shoal.io.images import decode, judge_bad, list_images
 from shoal.io.options import MISSING, Options
-from shoal.io.schema import Schema
+from shoal.io.schema import FILL, Schema
 from shoal.io.sources import file_names, find_file, is_path, open_content, recognise
 from shoal.io.table import Column, Message, Table
 
@@ -66,7 +66,8 @@ def batches(
     ------
     Table
         ``domains`` is None where the source lacks the domain column; ``ids`` are row
-        numbers from 1 where it lacks the id column.
+        numbers from 1 where it lacks the id column. A model that was fitted without
+        the rows that lack a value (``impute="drop"``) leaves them out here too.
     """
     if not isinstance(schema, Schema):
         schema = Schema.from_dict(schema)
@@ -89,7 +90,7 @@ def batches(
     several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
     paths = list(data) if several else [data]
     names = file_names(paths) if all(map(is_path, paths)) else [None]
-    start = n_kept = 0
+    start = n_placed = n_kept = 0
     for path, name in zip(paths, names, strict=True):
         before = start
         told = replace(options, require_domain=require_domain)
@@ -100,13 +101,19 @@ def batches(
             if drop_missing_domain:
                 numbered, dropped = _without_missing(numbered, schema)
                 messages += dropped
+            n_placed += numbered.n_rows
+            if schema.drop_incomplete and numbered.n_rows:
+                numbered, dropped = _without_gaps(numbered, schema)
+                messages += dropped
             if numbered.n_rows:
                 n_kept += numbered.n_rows
                 table = _table(numbered, schema, name, messages, require_domain)
                 places = before + numbered.frame.index.to_numpy()
                 yield replace(table, places=places)
-    if start and not n_kept:
+    if start and not n_placed:
         raise InputError("E110", "no row has a domain", "fill them in")
+    if start and not n_kept:
+        raise InputError("E115", "every row has a missing value", FILL)
 
 
 def _numbered(content: Content, start: int) -> Content:
@@ -130,6 +137,17 @@ def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Me
     return _take(content, ~empty), [Message("W144", text, "fill them in to keep them")]
 
 
+def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
+    """The rows that lack no value, and W144 where some do, as fit left them out."""
+    lacking = schema.incomplete(content.frame)
+    if not lacking.any():
+        return content, []
+    first = row_number(content.frame.iloc[:, 0], lacking)
+    text = f"rows with missing values are left out, as in fit (first: row {first})"
+    hint = "fill them in, or fit again with --impute median, to keep them"
+    return _take(content, ~lacking), [Message("W144", text, hint)]
+
+
 def _table(
     content: Content,
     schema: Schema,
@@ -148,7 +166,7 @@ def _table(
         X=X,
         domains=_domains(content, schema, file_name, require_domain),
         ids=ids,
-        labels=frame[schema.label].to_numpy() if known else None,
+        labels=stripped(frame[schema.label]).to_numpy() if known else None,
         feature_names=schema.feature_names,
         schema=schema,
         columns=[Column(name, "feature", "as in fit") for name in schema.needed],
@@ -172,12 +190,12 @@ def _domains(
     if rule.column not in content.frame.columns:
         return None
     series = content.frame[rule.column]
-    # as words, all batches have one type, also where some rows have no domain
-    shown = rule if required else replace(rule, kind="text")
-    domains, empty = shown.apply(series, schema.missing)
+    domains, empty = rule.apply(series, schema.missing)
     if not required:
-        domains[empty] = None
-        return domains
+        # as words, all batches have one type, also where some rows have no domain
+        shown = domains.astype(str).astype(object)
+        shown[empty] = None
+        return shown
     if empty.any():
         raise InputError(
             "E110",

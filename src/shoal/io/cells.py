@@ -21,6 +21,8 @@ __all__ = [
     "looks_like_dates",
     "numbers",
     "row_number",
+    "spelling",
+    "stripped",
     "whole",
     "words",
 ]
@@ -32,6 +34,11 @@ DATE = (
     r"|\d{1,2}([-/.])\d{1,2}\3\d{4}"  # 31.05.2024
 )
 COMMA_DECIMAL = r"[-+]?\d+,\d+"
+#: Numbers in a form that only people read, and the pattern of each.
+SPELLINGS = {
+    "thousands separators": r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?",
+    "percent signs": r"[-+]?\d+([.,]\d+)? ?%",
+}
 # So many cells are looked at to recognise dates and decimal commas.
 LOOK_ROWS = 200
 
@@ -51,6 +58,27 @@ def is_text(series: pd.Series) -> bool:
     )
 
 
+def stripped(series: pd.Series) -> pd.Series:
+    """Text without the blanks around it; what is no text stays as it is.
+
+    >>> stripped(pd.Series(["Site 0 ", "Site 0", " "])).tolist()
+    ['Site 0', 'Site 0', '']
+    """
+    if isinstance(series.dtype, pd.CategoricalDtype):  # few values, many rows
+        values = series.cat.categories.to_series()
+        if not is_text(values):
+            return series
+        known = np.array([*stripped(values), None], dtype=object)
+        cells: Any = known[series.cat.codes]  # the last one, of code -1, is no value
+    elif isinstance(series.dtype, pd.StringDtype):
+        return series.str.strip()
+    elif is_text(series):
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in series]
+    else:
+        return series
+    return pd.Series(cells, index=series.index, dtype=object, name=series.name)
+
+
 def numbers(
     series: pd.Series, missing: Sequence[str] = (), dtype: Any = np.float64
 ) -> tuple[Array, Array]:
@@ -68,6 +96,7 @@ def numbers(
         values = series.to_numpy(dtype=dtype, na_value=np.nan)
         wrong = np.zeros(len(values), dtype=bool)
     else:
+        series = stripped(series)
         empty = _empty(series, missing)
         parsed = pd.to_numeric(series.astype(object).where(~empty), errors="coerce")
         values = parsed.to_numpy(dtype=dtype, na_value=np.nan)
@@ -78,15 +107,18 @@ def numbers(
     return values, wrong
 
 
-def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
+def words(
+    series: pd.Series, missing: Sequence[str] = (), *, strip: bool = True
+) -> Array:
     """Cells as text, None where there is no value.
 
     Whole numbers stored as floats, which is what missing values make of them, lose
-    their ".0".
+    their ".0"; text loses the blanks around it, unless ``strip`` is False.
 
-    >>> words(pd.Series(["a", "NA", None]), ["NA"]).tolist()
+    >>> words(pd.Series(["a ", "NA", None]), ["NA"]).tolist()
     ['a', None, None]
     """
+    series = stripped(series) if strip else series
     empty = _empty(series, missing)
     if pd.api.types.is_float_dtype(series.dtype):
         if whole(series[~empty].to_numpy(float)):
@@ -133,6 +165,16 @@ def comma_decimals(text: Array) -> bool:
     return _all_match(COMMA_DECIMAL, text)
 
 
+def spelling(text: Array) -> str | None:
+    """What all of the first cells have that keeps them from being numbers.
+
+    >>> spelling(np.array(["1,234.5", "12,000"], dtype=object))
+    'thousands separators'
+    """
+    found = (name for name, one in SPELLINGS.items() if _all_match(one, text))
+    return next(found, None)
+
+
 def _all_match(pattern: str, text: Array) -> bool:
     look = text[:LOOK_ROWS]
     return len(look) > 0 and all(re.fullmatch(pattern, cell) for cell in look)
@@ -142,7 +184,8 @@ def _empty(series: pd.Series, missing: Sequence[str]) -> Array:
     """Cells without a value: None, NaN, and the words that mean it."""
     empty = series.isna().to_numpy()
     if is_text(series) and missing:
-        empty = empty | series.isin(list(missing)).to_numpy()
+        tokens = {*missing, *(token.strip() for token in missing)}
+        empty = empty | series.isin(list(tokens)).to_numpy()
     return np.asarray(empty)
 
 

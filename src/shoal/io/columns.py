@@ -24,6 +24,7 @@ from shoal.io.cells import (
     looks_like_dates,
     numbers,
     row_number,
+    spelling,
     whole,
     words,
 )
@@ -187,7 +188,7 @@ def _decide(plan: Plan, name: str, series: pd.Series, options: Options) -> None:
     _, wrong = numbers(series, options.missing)
     if wrong.sum() == 0:
         _decide_numbers(plan, name, series, options, asked)
-    elif _is_mixed(text, present, wrong) or comma_decimals(present):
+    elif _is_mixed(text, present, wrong) or _is_spelled(text, present, wrong):
         raise _mixed(name, series, text, wrong, comma_decimals(present))
     else:
         _decide_text(plan, name, series, present, asked)
@@ -199,6 +200,13 @@ def _is_mixed(text: Array, present: Array, wrong: Array) -> bool:
         return False
     grades = len(pd.unique(present)) <= MOST_GRADES
     return not grades or len(pd.unique(text[wrong])) == 1
+
+
+def _is_spelled(text: Array, present: Array, wrong: Array) -> bool:
+    """Numbers as 3,5 or 1,234 or 3 %; few different ones such as 10 % are grades."""
+    if comma_decimals(present):
+        return True
+    return len(pd.unique(present)) > MOST_GRADES and bool(spelling(text[wrong]))
 
 
 def _decide_numbers(
@@ -326,7 +334,15 @@ def _mixed(
     name: str, series: pd.Series, text: Array, wrong: Array, commas: bool
 ) -> InputError:
     first = row_number(series, wrong)
-    cell = _short(text[int(np.argmax(wrong))])
+    whole_cell = text[int(np.argmax(wrong))]
+    cell = _short(whole_cell)
+    spelled = spelling(text[wrong])
+    if spelled is not None:
+        return InputError(
+            "E119",
+            f'"{name}" has {spelled} (row {first}: "{cell}")',
+            f"write {_plain(cell, commas)} instead of {cell}",
+        )
     if commas:
         return InputError(
             "E119",
@@ -339,8 +355,20 @@ def _mixed(
         "E119",
         f'"{name}" is a number except row{"s" * (len(rows) > 1)} '
         f'{", ".join(map(str, rows))}{more} ("{cell}")',
-        f"--na {shlex.quote(cell)} or clean the rows",
+        # a cell that is not shown as it is could not be named so
+        f"--na {shlex.quote(cell)} or clean the rows"
+        if cell == whole_cell
+        else "clean the rows",
     )
+
+
+def _plain(cell: str, commas: bool) -> str:
+    """1,234.5 as 1234.5 and 3,2% as 3.2; 1,234 is either, if all are like it."""
+    point = cell.rstrip("% ").replace(",", ".")
+    if cell.endswith("%"):
+        return point
+    plain = cell.replace(",", "")
+    return f"{plain} or {point}" if commas else plain
 
 
 def _nothing_left(plan: Plan) -> InputError:

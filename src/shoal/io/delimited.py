@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from shoal.exceptions import InputError
+from shoal.io.disguised import refuse_disguised
 from shoal.io.names import join
 from shoal.io.options import Options
 
@@ -97,18 +98,19 @@ def read_chunks(
 def read_header(file: File, options: Options) -> list[str]:
     """Column names, checked: some, no two alike, and not the first row of numbers."""
     separator = _separator(file, options)
+    if not (isinstance(file, Path) and file.suffix == ".gz"):
+        refuse_disguised(file, name_of(file))
     with _plain_errors(file, options), _opened(file) as handle:
         head = handle.read(HEAD_BYTES)
         # Cut off inside a character, a head must not look broken: not "final".
         text = codecs.getincrementaldecoder(options.encoding)().decode(head)
         text = text.removeprefix("\ufeff")
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-        header = next((row for row in rows if row), [])
+        header = next(_rows(text, separator), [])
     if not header or not text.strip():
         raise InputError(
             "E103", f'"{name_of(file)}" is empty', "check the export that made it"
         )
-    _check_separator(header, separator)
+    _check_separator(text, header, separator, told=options.sep is not None)
     return _check_names(file, header)
 
 
@@ -139,18 +141,41 @@ def _separator(file: File, options: Options) -> str:
     return "\t" if tabs else ","
 
 
-def _check_separator(header: list[str], separator: str) -> None:
-    if len(header) > 1:
+def _rows(text: str, separator: str) -> Iterator[list[str]]:
+    """Lines that are not empty, cut into cells."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    return (row for row in rows if row)
+
+
+def _check_separator(text: str, header: list[str], separator: str, told: bool) -> None:
+    """Raise E104 where another separator is the likely one."""
+    if len(header) == 1:
+        found = {other: header[0].count(other) for other in SEPARATORS}
+    elif told:
         return
-    found = {other: header[0].count(other) for other in SEPARATORS}
+    else:
+        found = {other: _splits(text, other) for other in SEPARATORS}
     likely = max(found, key=found.__getitem__)
-    if likely != separator and found[likely]:
+    if likely != separator and found[likely] >= len(header):
         shown = "\\t" if likely == "\t" else likely
+        columns = "1 column" if len(header) == 1 else f"{len(header)} columns"
         raise InputError(
             "E104",
-            f"only 1 column found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
+            f"only {columns} found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
             f"add --sep '{shown}' (sep in Python)",
         )
+
+
+def _splits(text: str, separator: str) -> int:
+    """How often a separator splits line 1, if it splits the next line as often.
+
+    Names of columns may hold another one many times (k__Bacteria|p__Firmicutes).
+    """
+    with contextlib.suppress(csv.Error, StopIteration):
+        rows = _rows(text, separator)
+        first, second = next(rows), next(rows)
+        return len(first) - 1 if len(first) == len(second) else 0
+    return 0
 
 
 def _check_names(file: File, header: list[str]) -> list[str]:

@@ -35,7 +35,11 @@ PLACES = (
     "river", "habitat", "camera", "store", "shop", "source", "cohort", "lab",
     "company", "ward",
 )  # fmt: skip
-WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+# Where some rows of a table have no domain, its file has 3.0 for 3.
+WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0+)?")
+#: Of rules learned now. Those of models saved before the second have no number of
+#: their own, leave blanks around cells alone and do not number bins.
+RULES = 2
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class DomainRule:
         Inner edges of the bins that numbers were cut into.
     merged : tuple of str
         Thin domains that became one, and ``into`` which.
+    rules : int
+        Edition of the rules, see ``RULES``.
     """
 
     column: str | None
@@ -58,15 +64,17 @@ class DomainRule:
     edges: tuple[float, ...] | None = None
     merged: tuple[str, ...] = ()
     into: str | None = None
+    rules: int = 1
 
     def apply(self, series: pd.Series, missing: Sequence[str]) -> tuple[Array, Array]:
         """Domain of each row, and a mask of the rows that have none."""
         if self.edges is not None:
             values, wrong = numbers(series, missing)
             places = np.searchsorted(self.edges, values, side="right")
-            text, empty = _bin_names(self.edges)[places], np.isnan(values) | wrong
+            names = _bin_names(self.edges, numbered=self.rules > 1)
+            text, empty = names[places], np.isnan(values) | wrong
         else:
-            text = words(series, missing)
+            text = words(series, missing, strip=self.rules > 1)
             empty = np.asarray(pd.isna(text))
         if self.merged:
             merge = dict.fromkeys(self.merged, self.into)
@@ -78,7 +86,7 @@ def learn_domains(
     series: pd.Series, options: Options, *, counts: bool = False
 ) -> tuple[Array, Array, DomainRule, list[Message]]:
     """Domains of the rows that stay, which those are, the rule, and messages."""
-    rule = DomainRule(str(series.name))
+    rule = DomainRule(str(series.name), rules=RULES)
     if options.domain_bins is not None:
         rule = _cut(series, options, rule)
     text, empty = rule.apply(series, options.missing)
@@ -146,7 +154,8 @@ def _cut(series: pd.Series, options: Options, rule: DomainRule) -> DomainRule:
     return replace(rule, edges=tuple(edges.tolist()))
 
 
-def _bin_names(edges: Sequence[float]) -> Array:
+def _bin_names(edges: Sequence[float], *, numbered: bool) -> Array:
+    """Names of bins, numbered so that the order of words is that of the numbers."""
     shown = [f"{edge:g}" for edge in edges]
     low = ["", *shown]
     high = [*shown, ""]
@@ -155,6 +164,9 @@ def _bin_names(edges: Sequence[float]) -> Array:
             f" to {after}" if after else "")
         for before, after in zip(low, high, strict=True)
     ]  # fmt: skip
+    if numbered:
+        digits = len(str(len(names)))
+        names = [f"{place:0{digits}}: {name}" for place, name in enumerate(names, 1)]
     return np.array(names, dtype=object)
 
 
@@ -188,8 +200,8 @@ def _typed(text: Array, kind: str) -> Array:
     def convert(cell: Any) -> Any:
         if kind == "bool" and cell in ("True", "False"):
             return cell == "True"
-        if kind == "int" and cell is not None and WHOLE.fullmatch(cell):
-            return int(cell)
+        if kind == "int" and (number := WHOLE.fullmatch(cell)):
+            return int(number[1])
         return cell
 
     values, codes = np.unique(text.astype(str), return_inverse=True)

@@ -111,10 +111,11 @@ def read(
 
     Notes
     -----
-    *Missing values* are empty cells, ``NA``, ``NaN``, ``nan``, ``null``, ``NULL``,
-    ``<NA>`` and ``na``, in every column. They are an error unless ``impute`` says what
-    to do; at predict, the values learned in fit are used. Infinite values are always an
-    error.
+    *Missing values* are empty or blank cells, ``NA``, ``NaN``, ``nan``, ``null``,
+    ``NULL``, ``<NA>`` and those of ``na``, in every column. They are an error unless
+    ``impute`` says what to do; at predict, the values learned in fit are used, or such
+    rows left out as in fit. Infinite values are always an error. Blanks around words
+    mean nothing.
 
     *Categories* are text columns with at most 50 distinct values (1,000 if asked for by
     ``features``), each of which becomes a column of zeros and ones. *Dates*, columns

@@ -23,11 +23,18 @@ from shoal.io.domains import DomainRule
 from shoal.io.names import join, n_of
 from shoal.io.options import MISSING
 from shoal.io.table import Message
-from shoal.io.text import count_words
+from shoal.io.text import WORDS, count_words
 
-__all__ = ["Schema"]
+__all__ = ["FILL", "Schema"]
 
 Array = np.ndarray[Any, Any]
+
+# What to do about missing values: what fills them is learned in fit and not later.
+FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
+FILL = (
+    "fill or remove the rows, or fit again with --impute median, which the model "
+    "then keeps"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,11 @@ class Schema:
     dtype : {"float64", "float32"}
     size : int or None
         Pixels a side of the images that the model's own network takes.
+    drop_incomplete : bool
+        Whether rows with missing values are left out, as they were in fit.
+    rules : int
+        Edition of the rules for cells and words (``shoal.io.domains.RULES``). Models
+        saved before the second say nothing of it, and go on with the first.
     """
 
     kind: str = "table"
@@ -70,6 +82,8 @@ class Schema:
     missing: tuple[str, ...] = MISSING
     dtype: str = "float64"
     size: int | None = None
+    drop_incomplete: bool = False
+    rules: int = 1
 
     @property
     def feature_names(self) -> list[str]:
@@ -87,7 +101,13 @@ class Schema:
 
     # ---- from cells to numbers ----------------------------------------------------
 
-    def encode(self, data: Any, messages: list[Message] | None = None) -> Any:
+    def encode(
+        self,
+        data: Any,
+        messages: list[Message] | None = None,
+        *,
+        fitting: bool = False,
+    ) -> Any:
         """X of a table (or the matrix that it already is).
 
         Parameters
@@ -95,6 +115,8 @@ class Schema:
         data : pandas.DataFrame, or array for a schema of a matrix
         messages : list, default=None
             Warnings are appended to it.
+        fitting : bool, default=False
+            Whether a model is still to be made: a missing value has another remedy.
 
         Returns
         -------
@@ -116,6 +138,10 @@ class Schema:
         if self.text is not None:
             return self._encode_text(data, messages)
         X = self._encode_columns(data, messages)
+        if not _sum_is_finite(X):
+            self._fill(X)
+            if not np.isfinite(X).all():
+                raise self._missing_values(X, data, fitting)
         if self.kind == "counts":
             check_counts(X, self.feature_names, data.index)
         return X
@@ -131,6 +157,24 @@ class Schema:
                 "ignored, order does not matter",
                 "supply it, or refit without it",
             )
+
+    def incomplete(self, frame: pd.DataFrame) -> Array:
+        """Mask of the rows that lack a value."""
+        self.require([str(name) for name in frame.columns])
+        lacking = np.zeros(len(frame), dtype=bool)
+        if self.text is not None:
+            return lacking | pd.isna(words(frame[self.text], self.missing))
+        for feature in self.features:
+            series = frame[feature.name]
+            if feature.kind == "category":
+                lacking |= pd.isna(self._words(series))
+            else:
+                values, wrong = numbers(series, self.missing)
+                lacking |= np.isnan(values) & ~wrong
+        return lacking
+
+    def _words(self, series: pd.Series) -> Array:
+        return words(series, self.missing, strip=self.rules > 1)
 
     def _encode_matrix(self, matrix: Any) -> Any:
         if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
@@ -148,7 +192,7 @@ class Schema:
     def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
         column = frame[self.text]
         cells = ["" if cell is None else cell for cell in words(column, ("",))]
-        X = count_words(cells, self.vocabulary)
+        X = count_words(cells, self.vocabulary, WORDS[min(self.rules, 2)])
         empty = np.diff(X.indptr) == 0
         if empty.any():
             messages.append(
@@ -168,8 +212,7 @@ class Schema:
             part = frame[names]
             if all(is_number(part[name]) for name in names):
                 # A copy always: filling gaps must not reach the caller's table.
-                X = np.array(part.to_numpy(self.dtype, na_value=np.nan), order="C")
-                return self._fill(X, frame)
+                return np.array(part.to_numpy(self.dtype, na_value=np.nan), order="C")
         width = sum(feature.width for feature in self.features)
         X = np.empty((len(frame), width), dtype=self.dtype)
         start = 0
@@ -177,7 +220,7 @@ class Schema:
             place = slice(start, start + feature.width)
             X[:, place] = self._encode_feature(feature, frame[feature.name], messages)
             start += feature.width
-        return self._fill(X, frame)
+        return X
 
     def _encode_feature(
         self, feature: Feature, series: pd.Series, messages: list[Message]
@@ -187,7 +230,7 @@ class Schema:
             if wrong.any():
                 raise _not_a_number(feature.name, series, wrong)
             return values[:, None]
-        text = words(series, self.missing)
+        text = self._words(series)
         empty = np.asarray(pd.isna(text))
         if feature.fill is not None:
             text = np.where(empty, feature.fill, text)
@@ -210,23 +253,18 @@ class Schema:
             table[empty] = np.nan
         return table
 
-    def _fill(self, X: Array, frame: pd.DataFrame) -> Array:
-        """Put the stated values where a number is missing; anything else is E115."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = X.sum(dtype=float)  # one pass, no mask, when all is well
-        if np.isfinite(total):
-            return X
+    def _fill(self, X: Array) -> None:
+        """Put the stated values where a number is missing."""
         start = 0
         for feature in self.features:
             column = X[:, start]
             if feature.kind != "category" and feature.fill is not None:
                 column[np.isnan(column)] = feature.fill
             start += feature.width
-        if not np.isfinite(X).all():
-            raise self._missing_values(X, frame)
-        return X
 
-    def _missing_values(self, X: Array, frame: pd.DataFrame) -> InputError:
+    def _missing_values(
+        self, X: Array, frame: pd.DataFrame, fitting: bool
+    ) -> InputError:
         starts = np.cumsum([0, *(feature.width for feature in self.features)])[:-1]
         bad = ~np.isfinite(X[:, starts])
         counts = bad.sum(axis=0)
@@ -235,14 +273,15 @@ class Schema:
         first = row_number(frame.iloc[:, 0], np.asarray(bad.any(axis=1)))
         column = self.features[int(np.argmax(bad[first_row(frame, first)]))].name
         values = n_of(int(counts.sum()), f"{kind} value")
+        hint = FILL_IN_FIT if fitting else FILL
+        if kind == "infinite":
+            hint = "clean the rows, or --na inf to count them as missing"
         return InputError(
             "E115",
             f"{values} in {n_of(int((counts > 0).sum()), 'column')} "
             f"(most: {self.features[worst].name}, {int(counts[worst]):,}; first: row "
             f"{first}, {column})",
-            "--impute median, or drop the rows (--impute drop)"
-            if kind == "missing"
-            else "clean the rows, or --na inf to count them as missing",
+            hint,
         )
 
     # ---- JSON ---------------------------------------------------------------------
@@ -285,6 +324,8 @@ class Schema:
             and all(item is None or isinstance(item, str) for item in texts)
             and (self.n_columns is None or type(self.n_columns) is int)
             and (self.size is None or type(self.size) is int and self.size > 0)
+            and type(self.drop_incomplete) is bool
+            and _is_edition(self.rules)
             and all(
                 isinstance(feature.name, str)
                 and feature.kind in ("number", "category", "date")
@@ -314,6 +355,16 @@ def check_counts(X: Any, names: Sequence[str] | None, index: Any) -> None:
         f"--counts given but values are {what}, such as {value:g}{where}",
         "name the raw layer: --layer counts, or leave --counts out",
     )
+
+
+def _sum_is_finite(X: Array) -> bool:
+    """Whether all is well, in one pass without a mask."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool(np.isfinite(X.sum(dtype=float)))
+
+
+def _is_edition(rules: Any) -> bool:
+    return type(rules) is int and rules > 0
 
 
 def first_row(frame: pd.DataFrame, number: int) -> int:
@@ -363,8 +414,11 @@ def _domain_rule(content: dict[str, Any]) -> DomainRule:
     if given.get("edges") is not None:
         given["edges"] = tuple(float(edge) for edge in given["edges"])
     rule = DomainRule(**given)
-    if rule.kind not in ("text", "int", "bool") or not isinstance(
-        rule.column, (str, type(None))
-    ):
+    right = (
+        rule.kind in ("text", "int", "bool")
+        and isinstance(rule.column, (str, type(None)))
+        and _is_edition(rule.rules)
+    )
+    if not right:
         raise ValueError("a domain column of the wrong kind")
     return rule

@@ -17,6 +17,7 @@ from shoal.io.anndata import read_h5ad
 from shoal.io.arrays import map_npy, read_mtx, read_npy, read_npz
 from shoal.io.capacity import check_memory
 from shoal.io.content import Content, fingerprint_file
+from shoal.io.disguised import refuse_disguised
 from shoal.io.images import holds_images
 from shoal.io.memory import take
 from shoal.io.names import join, nearest
@@ -69,6 +70,7 @@ def recognise(path: Path, format: str | None) -> str:
         endings = endings[:-1]
     known = ENDINGS.get(endings[-1]) if endings else None
     if known is None:
+        refuse_disguised(path, str(path))
         raise InputError(
             "E102",
             f'cannot tell the format of "{path}"',

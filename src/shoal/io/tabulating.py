@@ -8,10 +8,10 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io.arrays import check_length, check_varied
-from shoal.io.cells import numbers, words
+from shoal.io.cells import numbers, stripped, words
 from shoal.io.columns import Feature, plan_columns
 from shoal.io.content import Content, is_sparse
-from shoal.io.domains import DomainRule, ask_for_domain, learn_domains
+from shoal.io.domains import RULES, DomainRule, ask_for_domain, learn_domains
 from shoal.io.names import join, require_columns
 from shoal.io.options import Options
 from shoal.io.schema import Schema
@@ -54,7 +54,7 @@ class Tabulation:
         schema = self._schema(features, rule)
         if self.options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
-        X = schema.encode(self._rows(), self.messages)
+        X = schema.encode(self._rows(), self.messages, fitting=True)
         names = self._feature_names(schema)
         _check_size(X, names)
         if self.kind == "embedding":
@@ -64,7 +64,7 @@ class Tabulation:
             X=X,
             domains=domains,
             ids=self._column(self.options.id, self.ids),
-            labels=self._column(self.options.label, None),
+            labels=self._labels(),
             feature_names=names,
             schema=schema,
             columns=columns,
@@ -159,6 +159,7 @@ class Tabulation:
             "id": options.id,
             "label": options.label,
             "missing": options.missing,
+            "rules": RULES,
         }
         if self.matrix is not None:
             return Schema(
@@ -168,6 +169,7 @@ class Tabulation:
                 use_rep=options.use_rep,
                 dtype="float32" if self.matrix.dtype == np.float32 else "float64",
             )
+        shared["drop_incomplete"] = options.impute == "drop"
         if options.text is not None:
             return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
         filled = [self._with_fill(feature) for feature in features]
@@ -202,12 +204,7 @@ class Tabulation:
         return replace(feature, fill=float(middle(finite)))
 
     def _drop_incomplete(self, schema: Schema, domains: Array | None) -> Array | None:
-        missing = np.zeros(len(self.frame), dtype=bool)
-        for name in schema.needed:
-            cells = self.frame[name]
-            missing |= cells.isna().to_numpy()
-            if not pd.api.types.is_numeric_dtype(cells.dtype):
-                missing |= cells.isin(list(self.options.missing)).to_numpy()
+        missing = schema.incomplete(self.frame)
         if missing.all():
             raise InputError(
                 "E115", "every row has a missing value", "--impute median, or --drop"
@@ -232,6 +229,10 @@ class Tabulation:
 
     def _column(self, name: str | None, default: Any) -> Any:
         return default if name is None else self.frame[name].to_numpy()
+
+    def _labels(self) -> Any:
+        name = self.options.label
+        return None if name is None else stripped(self.frame[name]).to_numpy()
 
     def _feature_names(self, schema: Schema) -> list[str]:
         if self.matrix is None:

@@ -1,10 +1,11 @@
 """Text as bags of words: a column of a table, or a folder root/<domain>/*.txt.
 
-A word is a run of two or more letters of any alphabet, in lower case; digits and
-punctuation separate words. Kept are words that occur in at least two rows and in at
-most half of them, and of those the 5,000 most frequent (ties in alphabetical order).
-There is no list of stop words, which would be of one language: words that most rows
-share fall to the second rule. Languages written without spaces need a segmenter first.
+A word is a run of two or more letters and digits of any alphabet, in lower case, at
+least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
+occur in at least two rows and in at most half of them, and of those the 5,000 most
+frequent (ties in alphabetical order). There is no list of stop words, which would be of
+one language: words that most rows share fall to the second rule. Languages written
+without spaces need a segmenter first.
 """
 
 import hashlib
@@ -18,11 +19,14 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io.content import Content
 
-__all__ = ["count_words", "learn_vocabulary", "read_text_folder"]
+__all__ = ["WORDS", "count_words", "learn_vocabulary", "read_text_folder"]
 
 Array = np.ndarray[Any, Any]
 
-WORD = r"(?u)\b[^\W\d_]{2,}\b"
+#: What a word is, by edition of the rules (``shoal.io.domains.RULES``): a model counts
+#: the words of its own. In the first, what has a digit in it was none.
+WORDS = {1: r"(?u)\b[^\W\d_]{2,}\b", 2: r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"}
+WORD = WORDS[2]
 MIN_ROWS = 2
 MAX_SHARE = 0.5
 MAX_WORDS = 5_000
@@ -49,13 +53,15 @@ def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[np.sort(frequent)].tolist())
 
 
-def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
-    """Bags as a CSR array of shape (n_texts, n_words)."""
+def count_words(
+    texts: Sequence[str], vocabulary: Sequence[str], word: str = WORD
+) -> Any:
+    """Bags as a CSR array of shape (n_texts, n_words); ``word`` is a pattern."""
     from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(
-        token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
+        token_pattern=word, vocabulary=list(vocabulary), dtype=np.float64
     )
     return sparse.csr_array(counter.transform(texts))
 

@@ -58,8 +58,9 @@ COLUMNS = {
         "missing or infinite values",
         "Some cells are empty or not finite. Filling them in is a decision: "
         "--impute median puts the column's median (the most frequent value for words) "
-        "and keeps it in the model, so that later files are filled alike. Where cells "
-        "are missing for a reason that differs between domains, drop the column.",
+        "and keeps it in the model, so that later files are filled alike; a model that "
+        "was fitted without it cannot. Where cells are missing for a reason that "
+        "differs between domains, drop the column.",
         exit_code=3,
     ),
     "E116": Explanation(
@@ -78,8 +79,9 @@ COLUMNS = {
     ),
     "E119": Explanation(
         "mixed types",
-        "A column is numeric but for a few cells. If these stand for a missing value, "
-        "say so with --na; otherwise correct the rows.",
+        "A column is numeric but for a few cells, or its numbers are written for "
+        "people: decimal commas, thousands separators, percent signs. If cells stand for a "
+        "missing value, say so with --na; otherwise correct the rows.",
         exit_code=3,
     ),
     "E120": Explanation(
@@ -125,8 +127,8 @@ COLUMNS = {
     ),
     "W144": Explanation(
         "rows left out",
-        "Rows were left out as asked, or because nothing was left of them. Fill them "
-        "in to keep them.",
+        "Rows were left out as asked, as fit did, or because nothing was left of "
+        "them. Fill them in to keep them.",
     ),
     "E145": Explanation(
         "an option that cannot be used so",

@@ -16,7 +16,9 @@ FILES = {
         "unknown format",
         "The format of a file is told by the end of its name: csv, tsv (also .gz), "
         "parquet, feather or arrow, npy, npz, h5ad, mtx, or a folder of images or "
-        "texts. For another ending, say --format.",
+        "texts. For another ending, say --format. Excel, Parquet, zip and gzip are "
+        "recognized by their first bytes whatever they are called; save a sheet of "
+        "Excel as CSV.",
         exit_code=3,
     ),
     "E103": Explanation(
@@ -27,9 +29,9 @@ FILES = {
     ),
     "E104": Explanation(
         "wrong separator",
-        "The whole line was read as one column, and it holds many of another "
-        "separator: semicolons where a comma stands for the decimal point, or tabs. "
-        "Name it with --sep.",
+        "The lines were read as one column, or as fewer than another separator gives: "
+        "semicolons where a comma stands for the decimal point, or tabs. Name it with "
+        "--sep.",
         exit_code=3,
     ),
     "E105": Explanation(
