@@ -80,8 +80,8 @@ COLUMNS = {
     "E119": Explanation(
         "mixed types",
         "A column is numeric but for a few cells, or its numbers are written for "
-        "people: decimal commas, thousands separators, percent signs. If cells stand for a "
-        "missing value, say so with --na; otherwise correct the rows.",
+        "people: decimal commas, thousands separators, percent signs. If cells stand "
+        "for a missing value, say so with --na; otherwise correct the rows.",
         exit_code=3,
     ),
     "E120": Explanation(
