@@ -436,9 +436,12 @@ def test_domains_that_do_not_differ_warn(seed):
     X, domains, _ = make_latent_shift(
         600, kind="no_shift", n_classes=3, n_domains=4, random_state=seed
     )
-    model = DDFA(2, discriminator="logistic", random_state=seed)
-    with pytest.warns(IdentifiabilityWarning, match="domains cannot be told apart"):
-        model.fit(X, domains)
+    for calibration in (None, "temperature", "vector"):
+        model = DDFA(
+            2, discriminator="logistic", calibration=calibration, random_state=seed
+        )
+        with pytest.warns(IdentifiabilityWarning, match="domains cannot be told apart"):
+            model.fit(X, domains)
 
 
 @pytest.mark.parametrize("calibration", [None, "temperature"])

@@ -6,7 +6,8 @@ scoring, adaptation and naming then follow from the probability algebra alone.
 """
 
 import copy
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -382,10 +383,11 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         by_name = {name: index for index, name in enumerate(self.class_names_)}
         by_number = dict(enumerate(range(self.n_classes_)))
         # ids first: older models may call a class by the id of another
-        tables = (ids, by_name, by_number) if isinstance(key, Hashable) else ()
-        for table in tables:
-            if key in table:
-                return table[key]
+        tables: tuple[dict[Any, int], ...] = (ids, by_name, by_number)
+        with suppress(TypeError):  # what has no hash is no name
+            for table in tables:
+                if key in table:
+                    return table[key]
         raise ValueError(f"no class {key!r}; classes are {', '.join(ids)}")
 
     def _check_names(self, names: list[str]) -> None:

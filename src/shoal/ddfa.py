@@ -234,8 +234,7 @@ class DDFA(LatentShiftEstimator):
             rows.X, self.domains_[rows.codes], sample_weight=rows.weight
         )
         domain_given_x = np.asarray(self.discriminator_.domain_given_x_)
-        if self.discriminator_.held_out_loss_ is not None:
-            self._warn_without_signal(domain_given_x, rows)
+        self._warn_without_signal(domain_given_x, rows)
         return domain_given_x
 
     def _discretize(self, points: Array, rows: CanonicalRows) -> list[Any]:
@@ -356,17 +355,25 @@ class DDFA(LatentShiftEstimator):
 
     def _warn_without_signal(self, domain_given_x: Array, rows: CanonicalRows) -> None:
         """Worse than guessing: nothing to learn from, or q(d|x) too sure of itself."""
-        shares, rest = self.domain_weight_, (self.domain_weight_, rows.weight)
+        shares, loss = self.domain_weight_, self.discriminator_.held_out_loss_
         guess = -shares @ np.log(shares)
-        loss = -mean_log_likelihood(domain_given_x, rows.codes, *rest)
-        if loss < guess:
+        if loss is None or loss < guess:
             return
-        softer = fit_calibration(
-            domain_given_x, rows.codes, domain_weight=shares, sample_weight=rows.weight
-        ).apply(domain_given_x)
         costs = f"on held-out rows q(d|x) costs {loss:.4f} nats, guessing {guess:.4f}"
-        gain = guess + mean_log_likelihood(softer, rows.codes, *rest)
-        if gain > CHANCE_GAIN / len(rows.codes):
+        calibrated = getattr(self.discriminator_, "calibration_", None) is not None
+        # Calibration is fitted to these rows: what it gains must be beyond chance.
+        n_fitted = 2 * len(shares) if self.calibration == "vector" else 1
+        if not calibrated:
+            domain_given_x = fit_calibration(
+                domain_given_x,
+                rows.codes,
+                domain_weight=shares,
+                sample_weight=rows.weight,
+            ).apply(domain_given_x)
+        score = mean_log_likelihood(domain_given_x, rows.codes, shares, rows.weight)
+        if guess + score > CHANCE_GAIN * n_fitted / len(rows.codes):
+            if calibrated:
+                return
             warnings.warn(
                 f"q(d|x) is too sure of itself: {costs}; pass "
                 "calibration='temperature'",

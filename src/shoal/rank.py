@@ -25,7 +25,7 @@ LEAST_COUNT = 5
 #: What estimators say where domains do not differ.
 NO_SIGNAL = (
     "domains do not differ beyond chance, so there is nothing to learn from; classes "
-    "will mean nothing"
+    "will mean nothing: pass domains whose mixes differ"
 )
 # Standard deviations of chi-square beyond which domains differ for certain.
 CLEARLY = 10.0

@@ -188,6 +188,18 @@ def test_columns_of_an_array_can_be_named_afterwards(seed):
     assert named["W121"].reason.startswith('"latitude" alone names the domain')
     assert named.verdict == numbered.verdict
     assert named.numbers["naming_columns"]["latitude"] > 0.9
+    again = with_columns(named, ["v", "w", "x", "y", "z"])  # named already
+    assert again["W121"].reason == named["W121"].reason
+
+
+def test_merged_counts_are_sized_by_their_words(seed):
+    rng = np.random.default_rng(seed)
+    domains = np.arange(40) % 8
+    counts = rng.poisson(1 + 6 * rng.dirichlet(np.ones(12), size=8)[domains] * 4)
+    model = DiscreteMixture(3, input="counts", random_state=seed).fit(counts, domains)
+    found, whole = (ask(m, counts, domains, seed) for m in (model.merge(0, 1), model))
+    assert found.numbers["n_rows"] == whole.numbers["n_rows"] == counts.sum()
+    assert found.numbers["naming_columns"] == {}
 
 
 def test_merged_words_are_diagnosed(words, seed):
@@ -198,6 +210,7 @@ def test_merged_words_are_diagnosed(words, seed):
     whole = ask(model, X, domains, seed)
     assert found.numbers["gain"] == pytest.approx(whole.numbers["gain"])
     assert found.numbers["class_domain_shift"].shape == (2, 6)
+    assert found.numbers["n_rows"] == whole.numbers["n_rows"]
 
 
 def test_sparse_rows_are_diagnosed(seed):

@@ -237,7 +237,7 @@ def test_a_comma_in_a_name_does_not_hide_semicolons(
     error = refusal(path)
     assert error.code == "E104"
     assert error.text == "only 2 columns found; line 1 holds 2 semicolons"
-    assert error.hint == "add --sep ';' (sep in Python)"
+    assert error.hint == "add --sep ';' (sep in Python), or the one meant"
     assert "Hb, g/dl" in read(path, domain="site", sep=";").feature_names
 
 

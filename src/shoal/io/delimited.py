@@ -162,7 +162,7 @@ def _check_separator(text: str, header: list[str], separator: str, told: bool) -
         raise InputError(
             "E104",
             f"only {columns} found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
-            f"add --sep '{shown}' (sep in Python)",
+            f"add --sep '{shown}' (sep in Python), or the one meant",
         )
 
 

@@ -41,7 +41,8 @@ def undo(estimator: Any) -> Any:
         raise ValueError("nothing to undo: no class was renamed or merged")
     last = history.pop()
     origin = estimator.estimator if last["step"] == "merge" else estimator
-    earlier = origin.set_names(last["before"])
+    earlier = copy.copy(origin)  # names of old models would be refused today
+    earlier.class_names_ = list(last["before"])
     return _inherit(estimator, earlier, history)
 
 

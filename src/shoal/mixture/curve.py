@@ -175,7 +175,7 @@ def make_curve(
 
 
 def quiet_rank(
-    rows: TrainingRows, options: Options, rng: np.random.Generator
+    rows: TrainingRows, options: Options, rng: np.random.Generator, n_null: int = 20
 ) -> RankResult:
     """Classes that a domain-blind clustering of the rows supports, without a warning.
 
@@ -190,7 +190,7 @@ def quiet_rank(
     seed = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
-        return supported_rank(clusters, sample.codes, random_state=seed)
+        return supported_rank(clusters, sample.codes, n_null=n_null, random_state=seed)
 
 
 def rank_clusters(n_rows: int, n_domains: int) -> int:

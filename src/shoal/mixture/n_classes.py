@@ -49,8 +49,6 @@ WIDE = 3
 TIE = 1e-3
 # Nats below which a gain is rounding: where rows repeat, standard errors vanish.
 LEAST_GAIN = 1e-4
-# A singular value this many times the largest by chance needs no second witness.
-CLEARLY = 1.2
 # Rows that are held out in turn to see whether there is anything to learn from.
 SIGNAL_ROWS = 10_000
 
@@ -121,11 +119,11 @@ def pick_n_classes(
 def has_signal(rows: TrainingRows, solution: Solution, options: Options) -> bool:
     """Whether domains differ beyond chance.
 
-    Clusters are asked first; rows are held out only where these do not see it clearly.
+    Clusters are asked first; rows are held out only where these do not see it.
     """
     rng = np.random.default_rng(0)  # its own, so that the fit does not depend on it
-    rank = quiet_rank(rows, options, rng)
-    if rank.singular_values.max(initial=0) > CLEARLY * rank.null.max():
+    rank = quiet_rank(rows, options, rng, n_null=100)
+    if rank.singular_values.max(initial=0) > rank.null.max():
         return True
     sample = rows.sample(SIGNAL_ROWS, rng)
     problem = sample.problem(solution.features)

@@ -137,7 +137,8 @@ def _check_column_names(X: Any) -> None:
 
 def _column_names(X: Any) -> list[Any]:
     """Names of a table's columns, none of an array's; the columns of Arrow are data."""
-    columns = getattr(X, "column_names", getattr(X, "columns", None))
+    arrow = not hasattr(X, "iloc") and hasattr(X, "column_names")
+    columns = X.column_names if arrow else getattr(X, "columns", None)
     return [] if columns is None or callable(columns) else list(columns)
 
 

@@ -24,6 +24,7 @@ from shoal.analysis.diagnose.result import Diagnosis, verdict_of
 from shoal.analysis.diagnose.rows import DiagnosisRows, gather
 from shoal.analysis.diagnose.table import find_repeats, naming_columns
 from shoal.analysis.diagnose.thresholds import THRESHOLDS
+from shoal.analysis.resample import counts_words, original
 from shoal.exceptions import ShoalWarning
 from shoal.mixture.rows import stratified_sample
 from shoal.probability import condition_number
@@ -248,9 +249,10 @@ def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
     """The same diagnosis of an array's columns, called by name instead of number."""
     numbers = dict(diagnosis.numbers)
     accuracy = numbers["naming_columns"]
-    numbers["naming_columns"] = {
-        str(names[int(column)]): value for column, value in accuracy.items()
-    }
+    if all(column.isdigit() and int(column) < len(names) for column in accuracy):
+        numbers["naming_columns"] = {
+            str(names[int(column)]): value for column, value in accuracy.items()
+        }
     findings = tuple(find_all(numbers, diagnosis.domains, diagnosis.class_names))
     return replace(diagnosis, findings=findings, numbers=numbers)
 
@@ -262,7 +264,7 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
         "repeated_rows": None,
         "repeated_excess": None,
     }
-    if getattr(estimator, "input", "rows") == "counts":
+    if counts_words(estimator):
         return result
     order = np.argsort(codes, kind="stable")
     sample = order[stratified_sample(codes[order], MAX_TABLE_ROWS, rng)]
@@ -270,7 +272,9 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
     names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
     result["naming_columns"] = {str(names[i]): accuracy[i] for i in accuracy}
     # words repeat by nature, and a sparse row is no block of bytes
-    if isinstance(X, np.ndarray) and not hasattr(estimator, "word_given_class_"):
+    if isinstance(X, np.ndarray) and not hasattr(
+        original(estimator), "word_given_class_"
+    ):
         repeats = find_repeats(X, codes)
         result["repeated_rows"] = repeats.n_rows
         result["repeated_excess"] = repeats.excess
@@ -309,7 +313,7 @@ def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:
 
 def _bag_sizes(estimator: Any, X: Any) -> Array | None:
     """Words per row of counts; None where every row counts once."""
-    if getattr(estimator, "input", None) != "counts":
+    if not counts_words(estimator):
         return None
     return np.ravel(X.sum(axis=1)).astype(float)
 
