@@ -169,7 +169,7 @@ def bootstrap(
     >>> from shoal.datasets.generated import make_latent_shift
     >>> from shoal.mixture import DomainMixture
     >>> X, domains, _ = make_latent_shift(
-    ...     1000, n_classes=2, n_domains=3, separation=2.0, random_state=0)
+    ...     1000, n_classes=2, n_domains=3, separation=2.0, random_state=1)
     >>> model = DomainMixture(2, search=False, random_state=0).fit(X, domains)
     >>> intervals = model.bootstrap(X, domains, n_resamples=20, random_state=0)
     >>> intervals.draws.shape

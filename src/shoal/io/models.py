@@ -96,7 +96,7 @@ def save(
     >>> import tempfile, shoal
     >>> from shoal.datasets import make_latent_shift
     >>> X, domains, _ = make_latent_shift(
-    ...     400, n_classes=2, n_domains=3, separation=4.0, random_state=0)
+    ...     400, n_classes=2, n_domains=3, separation=4.0, random_state=1)
     >>> model = shoal.DomainMixture(2, search=False, random_state=0).fit(X, domains)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = shoal.load(shoal.save(model, f"{folder}/model"))
