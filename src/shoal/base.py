@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shoal.analysis.diagnose import Diagnosis
     from shoal.merged import MergedClasses
 
-__all__ = ["LatentShiftEstimator"]
+__all__ = ["LatentShiftEstimator", "class_ids"]
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +42,11 @@ STRATIFY = (
     "Only these can be scored; in cross-validation, split rows by "
     "StratifiedKFold(shuffle=True)"
 )
+
+
+def class_ids(n_classes: int) -> list[str]:
+    """What classes are called until somebody names them."""
+    return [f"c{index}" for index in range(n_classes)]
 
 
 class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
@@ -76,7 +81,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         self.domain_given_class_ = domain_given_class(prevalence, domain_weight)
         self.class_weight_ = domain_weight @ prevalence
         self.n_classes_ = prevalence.shape[1]
-        self.class_names_ = [f"c{index}" for index in range(self.n_classes_)]
+        self.class_names_ = class_ids(self.n_classes_)
 
     # ---- prediction ---------------------------------------------------------------
 
@@ -379,7 +384,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
 
     def _class_index(self, key: Any) -> int:
         """Index of a class given as index, id ``c0`` or name."""
-        ids = {f"c{index}": index for index in range(self.n_classes_)}
+        ids = {key: index for index, key in enumerate(class_ids(self.n_classes_))}
         by_name = {name: index for index, name in enumerate(self.class_names_)}
         by_number = dict(enumerate(range(self.n_classes_)))
         # ids first: older models may call a class by the id of another
@@ -392,7 +397,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
 
     def _check_names(self, names: list[str]) -> None:
         """Raise where two names are alike, or a new one is the id of another class."""
-        ids = [f"c{index}" for index in range(self.n_classes_)]
+        ids = class_ids(self.n_classes_)
         for key, old, name in zip(ids, self.class_names_, names, strict=True):
             if name in ids and name not in (key, old):
                 raise ValueError(

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from shoal.base import LatentShiftEstimator
+from shoal.base import LatentShiftEstimator, class_ids
 from shoal.probability import canonical_order, domain_given_class
 
 __all__ = ["MergedClasses", "merge_classes"]
@@ -113,7 +113,7 @@ def _names_after(
     A class that was never named is called by its id, which is a new one: the old id may
     be that of another class by now.
     """
-    old_ids = {f"c{index}" for index in range(len(old))}
+    old_ids = class_ids(len(old))
     names, taken, joined = [], set(), ""
     for index, group in enumerate(groups):
         key, own = f"c{index}", "+".join(old[part] for part in group)

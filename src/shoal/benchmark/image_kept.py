@@ -7,7 +7,6 @@ the file when weights of the same name are others. It appears whole or not at al
 runs that train the same network at the same time write the same file.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from shoal.benchmark.image_problems import ImageProblem, open_weights
 from shoal.benchmark.spec import Setting
 from shoal.vision.discriminator import ImageDiscriminator
+from shoal.vision.rows import digest_rows
 from shoal.vision.scan import SCAN
 from shoal.vision.scan_files import read_scan, write_scan
 
@@ -99,7 +99,8 @@ def kept_discriminator(
         for name, value in sorted(network.get_params(deep=False).items())
         if name != "backbone"  # maybe an object; origin says which
     }
-    name = _digest(problem_digest(problem), origin, json.dumps(settings))
+    name = digest_rows(problem_digest(problem), origin, json.dumps(settings))
+    name = name[:NAME_LENGTH]
     path = _place(problem, "discriminators", f"{name}.npz")
     if path is not None and path.exists():
         return _read(path)
@@ -130,24 +131,11 @@ def about_network(network: ImageDiscriminator) -> dict[str, Any]:
 
 def problem_digest(problem: ImageProblem) -> str:
     """What a fit may see of a problem: its rows in order, and their domains."""
-    return _digest(
-        problem.dataset,
-        np.ascontiguousarray(problem.X),
-        np.asarray(problem.domains),
-        np.ascontiguousarray(problem.X_test),
-    )
+    return digest_rows(problem.dataset, problem.X, problem.domains, problem.X_test)
 
 
 def _place(problem: ImageProblem, kind: str, name: str) -> Path | None:
     return None if problem.folder is None else problem.folder / kind / name
-
-
-def _digest(*parts: str | Array) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part.tobytes()
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()[:NAME_LENGTH]
 
 
 def _write(path: Path, found: Discriminated) -> None:

@@ -51,6 +51,7 @@ def carried_names(
     """Names of the earlier classes that hold almost the same rows as new ones."""
     import numpy as np
 
+    from shoal.base import class_ids
     from shoal.io import Schema
 
     old, earlier = loaded.model, Schema.from_dict(loaded.schema)
@@ -69,7 +70,7 @@ def carried_names(
     sizes = np.maximum(shared.sum(axis=1)[:, None], shared.sum(axis=0))
     same = shared >= SAME * np.maximum(sizes, 1)
     # an id is no name, and may be that of another class here
-    ids = {f"c{index}" for index in range(old.n_classes_)}
+    ids = class_ids(old.n_classes_)
     named = [name not in ids for name in old.class_names_]
     for index in np.flatnonzero(~same.any(axis=1)):
         output.warn(

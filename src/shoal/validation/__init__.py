@@ -3,7 +3,12 @@
 Each check raises one clear line: the argument, the value got, the fix.
 """
 
-from shoal.validation.domains import check_domains, encode_column, encode_domains
+from shoal.validation.domains import (
+    check_domains,
+    encode_column,
+    encode_domains,
+    is_scalar,
+)
 from shoal.validation.rows import (
     check_X,
     check_X_domains,
@@ -30,6 +35,7 @@ __all__ = [
     "check_whole",
     "encode_column",
     "encode_domains",
+    "is_scalar",
     "is_sparse",
     "is_whole",
     "resolve_domain_weight",

@@ -10,6 +10,7 @@ __all__ = [
     "check_domains",
     "encode_column",
     "encode_domains",
+    "is_scalar",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +65,7 @@ def encode_domains(
     """
     if domains is None:
         return None
-    if _is_scalar(domains):
+    if is_scalar(domains):
         of_numpy = isinstance(domains, (np.ndarray, np.generic))
         scalar = _as_keys(np.asarray(domains)[None]) if of_numpy else [domains]
         return np.broadcast_to(_look_up(scalar, names, fix), n_samples)
@@ -93,7 +94,7 @@ def _look_up(values: list[Any], names: Array, fix: str) -> Array:
     return np.array([code_of[value] for value in values], dtype=np.intp)
 
 
-def _is_scalar(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
     """One value for all rows, rather than a column of them."""
     return isinstance(value, (str, bytes)) or (
         not isinstance(value, (list, tuple)) and np.asarray(value).ndim == 0
@@ -102,7 +103,7 @@ def _is_scalar(value: Any) -> bool:
 
 def _as_column(values: Any, name: str) -> Array:
     """One value per row, as a one-dimensional array."""
-    if _is_scalar(values):
+    if is_scalar(values):
         raise ValueError(
             f"{name} must have one entry per row, got the single value {values!r}; "
             "y should be a 1d array"

@@ -31,7 +31,7 @@ from shoal.vision.rows import (
     digest_rows,
     open_backbone,
 )
-from shoal.vision.split import hold_out
+from shoal.vision.split import check_share, hold_out
 from shoal.vision.tuning import Try, Tuner
 
 if TYPE_CHECKING:
@@ -240,9 +240,8 @@ class ImageMixture(LatentShiftEstimator):
             check_whole(1, n_components=self.n_components)
         check_whole(1, n_starts=self.n_starts)
         self._check_mixture(tuned=bool(as_settings(self.fine_tuning)))
-        share, doubt = self.valid_share, self.doubt
-        if not (isinstance(share, Real) and 0 < share < 1):
-            raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
+        check_share(self.valid_share)
+        doubt = self.doubt
         # infinite is fine: all that fine-tuning brings is kept, or none of it
         if not isinstance(doubt, Real) or np.isnan(float(doubt)):
             raise ValueError(f"doubt must be a number, such as 1.0, got {doubt!r}")

@@ -10,7 +10,7 @@ from torch import nn
 
 from shoal.datasets.images_folder import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
-from shoal.validation import check_domains, encode_domains, is_whole
+from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
 from shoal.vision.data import check_images
 from shoal.vision.nets import Backbone, load_backbone
 
@@ -140,7 +140,7 @@ def check_rows_of_fit(estimator: Any, X: Any, domains: Any) -> tuple[Array, Arra
         raise ValueError(
             f"X has {len(images)} rows, fit had {len(estimator.labels_)}; {ROWS_OF_FIT}"
         )
-    if not isinstance(domains, (list, tuple)) and np.ndim(domains) == 0:
+    if is_scalar(domains):
         raise ValueError(
             f"domains must have one entry per row, got the single value {domains!r}; "
             f"{ROWS_OF_FIT}"
@@ -158,12 +158,13 @@ def check_rows_of_fit(estimator: Any, X: Any, domains: Any) -> tuple[Array, Arra
     return images, codes
 
 
-def digest_rows(*arrays: Array) -> str:
-    """A name that these arrays have and no others."""
+def digest_rows(*parts: Array | str) -> str:
+    """A name that these arrays and texts have and no others."""
     digest = hashlib.sha256()
-    for array in arrays:
+    for part in parts:
+        array = np.asarray(part)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 

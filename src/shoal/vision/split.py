@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from shoal.vision.parallel import own_rows, world_size
 __all__ = [
     "BestEpoch",
     "SplitRows",
+    "check_share",
     "draw_column",
     "hold_out",
     "outputs",
@@ -78,6 +80,12 @@ class SplitRows:
         )
 
 
+def check_share(share: Any) -> None:
+    """Raise a ValueError unless some rows can be held out, and others kept."""
+    if not (isinstance(share, Real) and 0 < float(share) < 1):
+        raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
+
+
 def hold_out(
     codes: Array, share: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
@@ -85,8 +93,7 @@ def hold_out(
 
     A domain of one row keeps it in the first part.
     """
-    if not 0 < share < 1:
-        raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
+    check_share(share)
     held = np.zeros(len(codes), dtype=bool)
     for code in range(int(codes.max()) + 1):
         rows = rng.permutation(np.flatnonzero(codes == code))
