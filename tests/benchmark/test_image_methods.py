@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from shoal.benchmark import paper  # noqa: E402
 from shoal.benchmark.image_kept import trained_scan  # noqa: E402
+from shoal.benchmark.image_methods import _random_start  # noqa: E402
 from shoal.benchmark.image_problems import with_pool  # noqa: E402
 from shoal.benchmark.methods import find_method  # noqa: E402
 from shoal.benchmark.problems import Source  # noqa: E402
@@ -193,8 +194,29 @@ def test_clusters_can_be_made_of_views(problem, tmp_path):
     np.testing.assert_array_equal(views.prevalence, model.prevalence_)
     wanted = model.predict(found["q_test"], problem.domains_test)
     np.testing.assert_array_equal(views.classes, wanted)
+    # as published those held out are clean, so that these clusters are yet others
+    seen = found["q_view"].copy()
+    seen[found["held_out"]] = found["q"][found["held_out"]]
+    published = answer(alone, 3, **settings, clustered="published")
+    model.fit(seen, problem.domains)
+    np.testing.assert_array_equal(published.prevalence, model.prevalence_)
+    assert np.abs(published.prevalence - views.prevalence).max() > 1e-6
     answer(alone, 3, **(settings | {"norms": "anew"}))
     assert len([*(tmp_path / "discriminators").iterdir()]) == 2  # another network
+
+
+def test_random_weights_can_be_drawn_as_published():
+    """Torch's own: uniform, up to one over the square root of a convolution's inputs"""
+    drawn = _random_start("torch", 18, 3)
+    for name, module in drawn.named_modules():
+        if isinstance(module, torch.nn.Conv2d):
+            n_inputs = module.weight[0].numel()
+            largest = float(module.weight.detach().abs().max())
+            assert 0.95 < largest * n_inputs**0.5 <= 1, name
+    again, other = _random_start("torch", 18, 3), _random_start("torch", 18, 4)
+    torch.testing.assert_close(drawn.state_dict(), again.state_dict())
+    assert not torch.equal(drawn.conv1.weight, other.conv1.weight)
+    assert _random_start("he", 18, 3) is None
 
 
 def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):
@@ -212,6 +234,8 @@ def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):
 def test_unknown_stages_and_absent_weights_are_named(problem):
     with pytest.raises(ValueError, match="clustered must be one of"):
         find_method("ddfa_spi").answer(problem, 0, clustered="clear")
+    with pytest.raises(ValueError, match="start must be one of"):
+        find_method("ddfa_ri").answer(problem, 0, start="cold")
     with pytest.raises(ValueError, match="stages must be one of"):
         find_method("ddfa_spi").answer(problem, 0, stages="paper", epochs=1)
     with pytest.raises(ValueError, match="chooses n_clusters itself, got 5"):

@@ -72,6 +72,7 @@ def test_the_best_epoch_is_kept(fitted, tiny_net, images):
     # and its weights are those that predict: the loss comes out again
     seed = int(np.random.RandomState(0).randint(2**31 - 1, size=2)[0])
     _, valid = hold_out(images.domains, 0.1, np.random.default_rng(seed))
+    assert_array_equal(fitted.held_out_rows_, valid)
     proba = fitted.predict_proba(images.X[valid])
     own = proba[np.arange(len(valid)), images.domains[valid]]
     assert -np.log(own).mean() == pytest.approx(fitted.held_out_loss_, rel=1e-4)

@@ -44,7 +44,17 @@ class Discriminated(NamedTuple):
     q: Array  # (n_rows, n_domains), of the training rows
     q_view: Array  # the same, of one random view of each
     q_test: Array  # (n_test_rows, n_domains)
+    held_out: Array  # numbers of the training rows that judged the epochs
     about: dict[str, Any]  # label-free numbers of its training
+
+    def as_seen(self) -> Array:
+        """q(d|x) of the rows as the training saw them: views, but clean if held out."""
+        q = self.q_view.copy()
+        q[self.held_out] = self.q[self.held_out]
+        return q
+
+
+ARRAYS = [name for name in Discriminated._fields if name != "about"]
 
 
 def trained_scan(
@@ -111,6 +121,7 @@ def kept_discriminator(
         network.predict_proba(problem.X),
         network.predict_view(problem.X, random_state=VIEW_SEED),
         network.predict_proba(problem.X_test),
+        network.held_out_rows_,
         about_network(network),
     )
     if path is not None:
@@ -149,6 +160,5 @@ def _write(path: Path, found: Discriminated) -> None:
 def _read(path: Path) -> Discriminated:
     with np.load(path, allow_pickle=False) as file:
         about = json.loads(str(file["about"]))
-        return Discriminated(
-            file["q"], file["q_view"], file["q_test"], {**about, "kept": True}
-        )
+        arrays = {name: file[name] for name in ARRAYS}
+    return Discriminated(**arrays, about={**about, "kept": True})

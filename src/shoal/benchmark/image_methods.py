@@ -9,7 +9,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from shoal.benchmark import paper
 from shoal.benchmark.image_kept import (
@@ -26,13 +28,15 @@ from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
 from shoal.vision.finetune import FineTuning
 from shoal.vision.mixture import ImageMixture
+from shoal.vision.nets import Backbone, resnet
 from shoal.vision.scan import SCAN
 
 Array = NDArray[Any]
 
 TUNED, PLAIN = FineTuning(), SCAN()
 STAGES = ("published", "anchored", "best")
-CLUSTERED = ("clean", "views")
+CLUSTERED = ("clean", "views", "published")
+STARTS = ("he", "torch")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
 PUBLISHED_DROPOUT = 0.5
@@ -254,6 +258,7 @@ def _ddfa_ri(
     *,
     depth: int = 34,
     dropout: float = PUBLISHED_DROPOUT,
+    start: str = "he",
     norms: str = "anew",
     epochs: int = 100,
     learning_rates: str = "1e-3",
@@ -267,6 +272,7 @@ def _ddfa_ri(
 ) -> Answer:
     """DDFA whose discriminator starts at random, with dropout."""
     network = ImageDiscriminator(
+        _random_start(start, depth, seed),
         depth=depth,
         dropout=dropout,
         norms=norms,
@@ -277,10 +283,11 @@ def _ddfa_ri(
         compile=compile,
         random_state=seed,
     )
+    origin = "random" if start == "he" else f"random, {start}"
     published = RANDOM_CLUSTERS * problem.n_classes
     n_clusters = _n_clusters(n_clusters, published, stages)
     return _ddfa(
-        problem, seed, network, "random", n_clusters, clustered, stages, stage_seed
+        problem, seed, network, origin, n_clusters, clustered, stages, stage_seed
     )
 
 
@@ -335,16 +342,17 @@ def _ddfa(
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
     same with anchors by SPA in NMF's place (with as many clusters as classes, every
     cluster is one); ``"best"``: our defaults (SPA, maximum likelihood). ``clustered``
-    says of which training images: ``"clean"``, or one random view of each, as
-    published. With ``stage_seed`` they start elsewhere, on the very network of
-    ``seed``.
+    says of which training images: ``"clean"``, one random view of each (``"views"``),
+    or clean ones of those held out and views of the others (``"published"``). With
+    ``stage_seed`` they start elsewhere, on the very network of ``seed``.
     """
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
         raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
     if clustered not in CLUSTERED:
         raise ValueError(f"clustered must be one of {CLUSTERED}, got {clustered!r}")
-    q, q_view, q_test, about = kept_discriminator(problem, network, origin, start)
+    found = kept_discriminator(problem, network, origin, start)
+    rows = {"clean": found.q, "views": found.q_view, "published": found.as_seen()}
     if stages == "best":
         model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
     else:
@@ -356,10 +364,25 @@ def _ddfa(
         )
     if stages == "anchored":
         model.set_params(factorizer="spa")
-    model.fit(q_view if clustered == "views" else q, problem.domains)
-    classes = model.predict(q_test, problem.domains_test)
-    score = model.score(q_test, problem.domains_test)
-    return Answer(classes, model.prevalence_, {"score": score, **about})
+    model.fit(rows[clustered], problem.domains)
+    classes = model.predict(found.q_test, problem.domains_test)
+    score = model.score(found.q_test, problem.domains_test)
+    return Answer(classes, model.prevalence_, {"score": score, **found.about})
+
+
+def _random_start(start: str, depth: int, seed: int) -> Backbone | None:
+    """Weights as ours are drawn (He), or as torch draws them, which is published."""
+    if start not in STARTS:
+        raise ValueError(f"start must be one of {STARTS}, got {start!r}")
+    if start == "he":
+        return None
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        net = resnet(depth)
+        for module in net.modules():
+            if isinstance(module, nn.Conv2d):
+                module.reset_parameters()
+    return net
 
 
 def _n_clusters(given: int | None, published: int, stages: str) -> int:

@@ -99,6 +99,8 @@ class ImageDiscriminator(DomainClassifier):
     losses_ : dict of float to float
         Held-out cross-entropy by learning rate.
     learning_rate_, best_epoch_ : float and int
+    held_out_rows_ : ndarray of int
+        Numbers of the images that were held out.
     history_ : list of dict
         Epochs of the best learning rate.
     net_ : Module
@@ -189,6 +191,7 @@ class ImageDiscriminator(DomainClassifier):
         random = check_random_state(self.random_state)
         split_seed, seed = random.randint(2**31 - 1, size=2).tolist()
         rows = self._split(images, codes, weight, split_seed)
+        self.held_out_rows_ = rows.valid.cpu().numpy()
         mass = np.bincount(codes, weights=weight)
         self.domain_weight_ = mass / mass.sum()
         tries = [self._train(rows, rate, seed) for rate in rates]
