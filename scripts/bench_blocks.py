@@ -24,11 +24,11 @@ BEST = json.dumps({"stages": "best"})
 SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
 SMALLER_VIEWS_NETWORK = json.dumps({"backbone": "simclr24_resnet18"})
 #: Statistics of the norms, and what clusters are made of: from ours to the paper's.
-PUBLISHED_STEPS = [
-    (norms, clustered)
-    for norms in ("anew", "training")
-    for clustered in ("clean", "views")
-]
+RANDOM_COLUMNS = {
+    "twenty starts": ("training", "published"),
+    "clean clusters": ("training", "clean"),
+    "norms anew": ("anew", "published"),
+}
 CIFAR_COLUMNS: Columns = {
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
@@ -176,50 +176,59 @@ def other_starts() -> str:
 
 
 def random_start() -> str:
-    """DDFA (RI) of the paper and ours, with five starts on the same networks."""
+    """DDFA (RI) as published: one run, and twenty starts on its network."""
+    majority = read_store("cifar")
+    rows = [
+        [
+            *cell,
+            show_runs(only_wave_0(majority[cell]["majority", "{}"])),
+            read_paper(cell, "DDFA (RI)"),
+            show_runs(random_runs(methods, "training", "published", starts=False)),
+            *(show_runs(random_runs(methods, *one)) for one in RANDOM_COLUMNS.values()),
+        ]
+        for cell, methods in sorted(read_store("random").items(), key=paper_order)
+    ]
+    header = ["data", "domains", "α", "majority", "paper", "one run"]
+    return table([*header, *RANDOM_COLUMNS], rows)
+
+
+def random_runs(
+    methods: Mapping[tuple[str, str], list[Metrics]],
+    norms: str,
+    clustered: str,
+    starts: bool = True,
+) -> list[Metrics]:
+    """Several starts on one network, or the run that made the network."""
+    wanted = (norms, clustered, starts)
+    found: list[Metrics] = []
+    for (_, text), metrics in methods.items():
+        settings = {"norms": "anew", "clustered": "clean"} | json.loads(text)
+        started = "stage_seed" in settings
+        if (settings["norms"], settings["clustered"], started) == wanted:
+            found += metrics
+    return found
+
+
+def paper_order(item: tuple[tuple[str, str, str], Any]) -> tuple[int, float]:
+    """The paper's order of cells: CIFAR-20 first, then by alpha."""
+    (dataset, _, alpha), _ = item
+    return -int(dataset.removeprefix("CIFAR-")), float(alpha)
+
+
+def small_shifts() -> str:
+    """Our DDFA (RI), with five starts on the same networks."""
     found = read_store("cifar")
     rows = [
         [
             *cell,
-            show_runs(only_wave_0(found[cell]["majority", "{}"])),
             read_paper(cell, "DDFA (RI)"),
             show_runs(only_wave_0(found[cell]["ddfa_ri", "{}"])),
             *show_stages(starts, "ddfa_ri", "random", "published", "best"),
         ]
         for cell, starts in read_starts().items()
     ]
-    header = ["data", "domains", "α", "majority", "paper", "our run", "five starts"]
+    header = ["data", "domains", "α", "paper", "one run", "five starts"]
     return table([*header, "five starts, our stages"], rows)
-
-
-def published_views() -> str:
-    """DDFA (RI) step by step towards the published network, twenty starts each."""
-    ours, found = read_starts(), read_store("random")
-    rows = [
-        [
-            *cell,
-            read_paper(cell, "DDFA (RI)"),
-            *show_stages(ours[cell], "ddfa_ri", "random", "published"),
-            *(show_runs(starts_with(methods, *one)) for one in PUBLISHED_STEPS),
-        ]
-        for cell, methods in found.items()
-    ]
-    header = ["data", "domains", "α", "paper", "small shifts, norms anew"]
-    header += ["crops, norms anew", "and clusters of views"]
-    return table([*header, "crops, norms of training", "and clusters of views"], rows)
-
-
-def starts_with(
-    methods: Mapping[tuple[str, str], list[Metrics]], norms: str, clustered: str
-) -> list[Metrics]:
-    """Several starts on one network; the run that made the network is left out."""
-    usual = {"norms": "anew", "clustered": "clean"}
-    found: list[Metrics] = []
-    for (_, text), metrics in methods.items():
-        settings = usual | json.loads(text)
-        if "stage_seed" in settings and settings["norms"] == norms:
-            found += metrics if settings["clustered"] == clustered else []
-    return found
 
 
 def pairs() -> str:

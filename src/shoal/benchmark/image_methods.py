@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 TUNED, PLAIN = FineTuning(), SCAN()
 STAGES = ("published", "anchored", "best")
-CLUSTERED = ("clean", "views", "published")
+CLUSTERED = ("clean", "published")
 STARTS = ("he", "torch")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
@@ -342,9 +342,9 @@ def _ddfa(
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
     same with anchors by SPA in NMF's place (with as many clusters as classes, every
     cluster is one); ``"best"``: our defaults (SPA, maximum likelihood). ``clustered``
-    says of which training images: ``"clean"``, one random view of each (``"views"``),
-    or clean ones of those held out and views of the others (``"published"``). With
-    ``stage_seed`` they start elsewhere, on the very network of ``seed``.
+    says of which training images: ``"clean"``, or as published: one random view of
+    each that was fitted, and clean ones of those held out. With ``stage_seed`` they
+    start elsewhere, on the very network of ``seed``.
     """
     seed = seed if stage_seed is None else stage_seed
     if stages not in STAGES:
@@ -352,7 +352,6 @@ def _ddfa(
     if clustered not in CLUSTERED:
         raise ValueError(f"clustered must be one of {CLUSTERED}, got {clustered!r}")
     found = kept_discriminator(problem, network, origin, start)
-    rows = {"clean": found.q, "views": found.q_view, "published": found.as_seen()}
     if stages == "best":
         model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
     else:
@@ -364,7 +363,7 @@ def _ddfa(
         )
     if stages == "anchored":
         model.set_params(factorizer="spa")
-    model.fit(rows[clustered], problem.domains)
+    model.fit(found.q if clustered == "clean" else found.as_seen(), problem.domains)
     classes = model.predict(found.q_test, problem.domains_test)
     score = model.score(found.q_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, **found.about})
