@@ -1,5 +1,6 @@
 """Predictions in parts are those of the model, each row once."""
 
+import copy
 import os
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.scale.conftest import PART_ROWS
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io import assign, batches
+from shoal.io.schema import Schema
 from shoal.scale import placing, predicting
 
 
@@ -264,6 +266,31 @@ def test_a_part_without_any_domain_is_left_out(world, model, tmp_path):
     with pytest.raises(CodedError, match="no row has a domain"):
         predict(model, data, tmp_path / "none", drop_missing_domain=True)
     assert {one.name for one in tmp_path.iterdir()} == {"rows.parquet", "out"}
+
+
+def test_rows_that_fit_would_have_left_out_are_left_out(world, model, tmp_path):
+    """A model of impute="drop"; one message for gaps, one for lacking domains."""
+    choosy = copy.copy(model)
+    choosy.schema_ = model.schema_ | {"drop_incomplete": True}
+    first = Schema.from_dict(model.schema_).feature_names[0]
+    frame, data = world.frame, tmp_path / "rows.parquet"
+    gaps = frame.assign(
+        **{first: frame[first].mask(frame.index.isin([5, 700, 4_000]))},
+        site=frame["site"].where(frame.index > 3),
+    )
+    gaps.to_parquet(data, row_group_size=PART_ROWS)
+    found = predict(choosy, data, tmp_path / "out", drop_missing_domain=True)
+    left = np.delete(np.arange(1, 12_001), [0, 1, 2, 3, 5, 700, 4_000])
+    assert pd.read_parquet(found.path)["row_id"].tolist() == left.tolist()
+    said = {message.code: message.text for message in found.messages}
+    assert [*said] == ["W144"]
+    assert len(found.messages) == 2
+    assert any("first: row 6" in message.text for message in found.messages)
+    with pytest.raises(CodedError, match="missing value"):
+        predict(model, data, tmp_path / "other", drop_missing_domain=True)
+    gaps.assign(**{first: np.nan}).to_parquet(data)
+    with pytest.raises(CodedError, match="every row has a missing value"):
+        predict(choosy, data, tmp_path / "none", drop_missing_domain=True)
 
 
 def test_rows_without_domain_are_counted_as_such(world, model, tmp_path):

@@ -60,9 +60,9 @@ class Loaded:
         options = rows.for_batches | {"require_domain": require_domain}
         for table in shoal.io.batches(files, self.schema, **options):
             for message in table.messages:
-                if message.code not in said:
+                if message.topic not in said:
                     output.warn(message.code, message.text, message.hint)
-                said.add(message.code)
+                said.add(message.topic)
             yield table
 
     def table(

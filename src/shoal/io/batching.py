@@ -27,9 +27,10 @@ from shoal.io.schema import FILL, Schema
 from shoal.io.sources import file_names, find_file, is_path, open_content, recognise
 from shoal.io.table import Column, Message, Table
 
-__all__ = ["BATCH_ROWS", "batches"]
+__all__ = ["BATCH_ROWS", "KEEP_GAPS", "batches", "complete_rows"]
 
 BATCH_ROWS = 65_536
+KEEP_GAPS = "fill them in, or fit again with --impute median, to keep them"
 # Bytes of pixels that a batch of images may take.
 PIXEL_BYTES = 64 * 2**20
 
@@ -102,7 +103,7 @@ def batches(
                 numbered, dropped = _without_missing(numbered, schema)
                 messages += dropped
             n_placed += numbered.n_rows
-            if schema.drop_incomplete and numbered.n_rows:
+            if numbered.n_rows:
                 numbered, dropped = _without_gaps(numbered, schema)
                 messages += dropped
             if numbered.n_rows:
@@ -138,14 +139,26 @@ def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Me
 
 
 def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
-    """The rows that lack no value, and W144 where some do, as fit left them out."""
-    lacking = schema.incomplete(content.frame)
+    """The rows that lack no value, and W144 where some do."""
+    whole, messages = complete_rows(content.frame, schema)
+    return (_take(content, whole) if messages else content), messages
+
+
+def complete_rows(
+    frame: pd.DataFrame, schema: Schema
+) -> tuple[np.ndarray[Any, Any], list[Message]]:
+    """Which rows lack no value; W144 where some do, which fit left out too.
+
+    All rows of a model that was not fitted with ``impute="drop"``.
+    """
+    if not schema.drop_incomplete:
+        return np.ones(len(frame), dtype=bool), []
+    lacking = schema.incomplete(frame)
     if not lacking.any():
-        return content, []
-    first = row_number(content.frame.iloc[:, 0], lacking)
+        return ~lacking, []
+    first = row_number(frame.iloc[:, 0], lacking)
     text = f"rows with missing values are left out, as in fit (first: row {first})"
-    hint = "fill them in, or fit again with --impute median, to keep them"
-    return _take(content, ~lacking), [Message("W144", text, hint)]
+    return ~lacking, [Message("W144", text, KEEP_GAPS)]
 
 
 def _table(

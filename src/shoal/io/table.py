@@ -23,6 +23,11 @@ class Message:
         """``"error"`` or ``"warning"``."""
         return "error" if self.code.startswith("E") else "warning"
 
+    @property
+    def topic(self) -> tuple[str, str]:
+        """What it is about; of one topic the first message is enough."""
+        return self.code, self.hint
+
 
 @dataclass(frozen=True)
 class Column:

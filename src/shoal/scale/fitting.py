@@ -173,7 +173,7 @@ def fit_drawn(estimator: Any, drawn: Drawn, running: Running, passes: int) -> An
 def all_messages(drawn: Drawn, running: Running) -> list[Message]:
     """Of the sample, then of all rows; of each code, those of one of them."""
     known = {one.code for one in drawn.table.messages}
-    more = [one for code, one in running.messages.items() if code not in known]
+    more = [one for one in running.messages.values() if one.code not in known]
     return [*drawn.table.messages, *more]
 
 

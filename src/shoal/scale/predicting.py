@@ -14,8 +14,10 @@ import pandas as pd
 from shoal import __version__
 from shoal.exceptions import CodedError, InputError
 from shoal.io.assignments import assign, write_assignments
+from shoal.io.batching import KEEP_GAPS
 from shoal.io.domains import DomainRule
 from shoal.io.marking import UNLIKE, UNSURE, marked
+from shoal.io.schema import FILL
 from shoal.io.table import Message, Table
 from shoal.scale.exact import lean
 from shoal.scale.fitting import digest_of_model
@@ -248,6 +250,8 @@ def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
     doubtful = np.sum([one["doubtful"] for one in results], axis=0)
     n_rows, unsure, unlike = doubtful.tolist()
     if not n_rows:
+        if any(one.hint == KEEP_GAPS for one in running.messages.values()):
+            raise InputError("E115", "every row has a missing value", FILL)
         raise InputError("E110", "no row has a domain", "fill them in, or --pooled")
     return Predicted(
         path=out,

@@ -10,6 +10,7 @@ import pandas as pd
 
 from shoal.canonical import row_keys
 from shoal.exceptions import InputError, ModelFileError
+from shoal.io.batching import complete_rows
 from shoal.io.cells import row_number
 from shoal.io.domains import DomainRule
 from shoal.io.schema import Schema
@@ -80,6 +81,9 @@ class Rows:
             if self.domains is not None:
                 codes = self._codes(frame[column], messages)
                 frame, codes = frame[codes >= 0], codes[codes >= 0]
+            whole, found = complete_rows(frame, self.schema)
+            messages += found
+            frame, codes = frame[whole], codes[whole]
             if len(frame):
                 X = self.schema.encode(frame, messages)
                 yield Batch(X, codes, chance_of(part, frame.index, self.seed), frame)

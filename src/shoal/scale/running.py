@@ -64,7 +64,7 @@ class Work:
         except CodedError as error:
             kind = type(error).__name__
             return {"error": np.array([kind, error.code, error.text, error.hint])}
-        first = {one.code: [one.code, one.text, one.hint] for one in messages[::-1]}
+        first = {one.topic: [one.code, one.text, one.hint] for one in messages[::-1]}
         return {**result, "messages": np.array(json.dumps(list(first.values())))}
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
@@ -87,8 +87,8 @@ class Running:
     progress : callable or None
     stages : list of dict
         Name, rows, parts, parts that were there already, and seconds of each stage.
-    messages : dict of str to Message
-        The first of each code that a part had.
+    messages : dict of tuple to Message
+        The first of each topic that a part had.
     """
 
     data: Parts
@@ -98,7 +98,7 @@ class Running:
     folder: Path
     progress: Progress | None = None
     stages: list[dict[str, Any]] = field(default_factory=list)
-    messages: dict[str, Message] = field(default_factory=dict)
+    messages: dict[tuple[str, str], Message] = field(default_factory=dict)
 
     def run(self, name: str, work: Work, settings: dict[str, Any]) -> Iterator[Result]:
         """Results of all parts in their order; what is kept is not done again.
@@ -153,13 +153,13 @@ class Running:
         log.warning("%d passes over all rows: %s", len(moved), said)
         text = f"{len(moved)} passes over all rows have {said}"
         hint = "more passes (passes=, from Python), or a larger sample"
-        self.messages["W170"] = Message("W170", text, hint)
+        self.keep([Message("W170", text, hint)])
         return said
 
     def keep(self, messages: Iterable[Message]) -> None:
-        """Keep messages, the first of each code."""
+        """Keep messages, the first of each topic."""
         for one in messages:
-            self.messages.setdefault(one.code, one)
+            self.messages.setdefault(one.topic, one)
 
     def warn(self) -> None:
         """Say all messages as Python does, where the result has no place for them."""
