@@ -23,7 +23,7 @@ STAGES = ("published", "anchored", "best")
 BEST = json.dumps({"stages": "best"})
 SMALLER_VIEWS = json.dumps({"features": "simclr24_pca128"})
 SMALLER_VIEWS_NETWORK = json.dumps({"backbone": "simclr24_resnet18"})
-#: Statistics of the norms, and what clusters are made of: from ours to the paper's.
+#: Statistics of the norms, and what clusters are made of: the paper's first.
 RANDOM_COLUMNS = {
     "twenty starts": ("training", "published"),
     "clean clusters": ("training", "clean"),

@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 
 from shoal.benchmark import paper  # noqa: E402
 from shoal.benchmark.image_kept import trained_scan  # noqa: E402
-from shoal.benchmark.image_methods import _random_start  # noqa: E402
-from shoal.benchmark.image_problems import with_pool  # noqa: E402
+from shoal.benchmark.image_problems import random_weights, with_pool  # noqa: E402
 from shoal.benchmark.methods import find_method  # noqa: E402
 from shoal.benchmark.problems import Source  # noqa: E402
 from shoal.benchmark.run import score  # noqa: E402
 from shoal.benchmark.spec import Spec  # noqa: E402
+from shoal.vision.discriminator import ImageDiscriminator  # noqa: E402
 from shoal.vision.nets import resnet, save_backbone  # noqa: E402
 
 SETTINGS = {
@@ -202,18 +202,31 @@ def test_clusters_can_be_made_of_views(problem, tmp_path):
     assert len([*(tmp_path / "discriminators").iterdir()]) == 2  # another network
 
 
-def test_random_weights_can_be_drawn_as_published():
+def test_random_weights_can_be_drawn_as_published(problem, tmp_path):
     """Torch's own: uniform, up to one over the square root of a convolution's inputs"""
-    drawn = _random_start("torch", 18, 3)
+    drawn = random_weights(18, 3)
     for name, module in drawn.named_modules():
         if isinstance(module, torch.nn.Conv2d):
             n_inputs = module.weight[0].numel()
             largest = float(module.weight.detach().abs().max())
             assert 0.95 < largest * n_inputs**0.5 <= 1, name
-    again, other = _random_start("torch", 18, 3), _random_start("torch", 18, 4)
+    again, other = random_weights(18, 3), random_weights(18, 4)
     torch.testing.assert_close(drawn.state_dict(), again.state_dict())
     assert not torch.equal(drawn.conv1.weight, other.conv1.weight)
-    assert _random_start("he", 18, 3) is None
+    # and they are what the method starts from
+    alone, found = replace(problem, folder=tmp_path), {}
+    settings = {**SETTINGS["ddfa_ri"], "learning_rates": "1e-9", "dropout": 0.0}
+    for start in ("he", "torch"):
+        before = set(tmp_path.glob("discriminators/*"))
+        find_method("ddfa_ri").answer(alone, 3, **settings, start=start)
+        (kept,) = set(tmp_path.glob("discriminators/*")) - before
+        found[start] = np.load(kept)["q"]
+    assert np.abs(found["he"] - found["torch"]).max() > 1e-4
+    given = ImageDiscriminator(
+        drawn, epochs=1, batch_size=64, learning_rate=1e-9, random_state=3
+    )
+    q = given.fit(problem.X, problem.domains).predict_proba(problem.X)
+    np.testing.assert_allclose(found["torch"], q, atol=1e-5)
 
 
 def test_scan_is_not_asked_for_a_kept_discriminator(problem, tmp_path):

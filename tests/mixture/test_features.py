@@ -54,6 +54,41 @@ def test_expansions_keep_the_columns_first(rows, expansion, n_columns):
     assert_allclose(features.transform(rows[3:4])[0], Z[3], atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(60, 40), (300, 150), (150, 300)])
+@pytest.mark.parametrize("thin", [False, True])
+def test_components_are_the_leading_directions(shape, thin, seed):
+    """Against numpy's SVD of weighted rows, in any order of rows and columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape) + 3 * rng.normal(size=(shape[0], 4)) @ rng.normal(
+        size=(4, shape[1])
+    )
+    X = sparse.csr_array(np.where(np.abs(X) > 2, X, 0)) if thin else X
+    weight = rng.random(shape[0]) + 0.5
+    features = FeatureMap("column", "components", n_components=5).fit(X, weight)
+    Z = features.scaled(X)
+    dense = Z.toarray() if thin else Z
+    weight = weight / weight.sum()
+    _, values, directions = np.linalg.svd(np.sqrt(weight)[:, None] * dense)
+    found = features.components_ * np.sqrt(np.mean(values[:5] ** 2))
+    assert_allclose(np.abs(directions[:5] @ found), np.eye(5), atol=1e-6)
+    design = features.transform(X)
+    assert_allclose(design, dense @ features.components_, atol=1e-9)
+    assert_allclose((weight @ design**2).mean(), 1)
+    across, down = rng.permutation(shape[1]), rng.permutation(shape[0])
+    other = FeatureMap("column", "components", n_components=5)
+    other.fit(X[down][:, across], weight[down])
+    moved = other.transform(X[down][:, across])
+    assert_allclose(np.abs(moved), np.abs(design[down]), atol=1e-6)
+    weights = rng.normal(size=(4, 6))
+    expected = weights[:, :-1] @ design.T + weights[:, -1:]
+    assert_allclose(features.logits(X, weights), expected, atol=1e-9)
+
+
+def test_there_are_no_more_components_than_columns(rows):
+    features = FeatureMap("column", "components", n_components=20)
+    assert features.fit(rows, np.ones(500)).transform(rows).shape == (500, 3)
+
+
 def test_bumps_are_gaussians_at_the_centres(rows):
     features = FeatureMap("column", "rbf", n_components=5).fit(rows, np.ones(500))
     Z = features.transform(rows[:4])
@@ -109,7 +144,7 @@ def test_float32_in_float32_out(rows):
     assert Z.dtype == np.float32
 
 
-@pytest.mark.parametrize("expansion", ["linear", "rbf", "quadratic"])
+@pytest.mark.parametrize("expansion", ["linear", "components", "rbf", "quadratic"])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_logits_are_weights_times_the_design(rows, expansion, dtype, seed):
     rows = rows.astype(dtype)

@@ -4,9 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
+import shoal
 from shoal import DomainMixture
+from shoal.analysis.diagnose import diagnose
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
@@ -143,3 +146,58 @@ def test_a_class_of_a_single_row(make):
     model = quietly(make(5), X, domains)
     assert np.isfinite(model.score(X, domains))
     assert_allclose(model.prevalence_.sum(axis=1), 1)
+
+
+# ---- more columns than the rows can carry --------------------------------------------
+
+
+def wide(n_rows, n_columns, seed=0):
+    """Three classes that twenty of the columns tell apart; the others are noise."""
+    rng = np.random.default_rng(seed)
+    _, domains, labels = clouds(np.array(THREE)[:3], n_rows, seed=seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    X[:, :20] += 1.5 * rng.normal(size=(3, 20))[labels]
+    return X, domains, labels
+
+
+@pytest.mark.parametrize("shape", [(240, 40), (240, 400), (600, 300)])
+@pytest.mark.parametrize("thin", [False, True])
+def test_classes_of_wide_tables_are_not_the_domains(make, shape, thin):
+    """Any few rows can be told apart by chance in so many columns."""
+    X, domains, labels = wide(*shape)
+    rows = sparse.csr_array(X) if thin else X
+    model = quietly(make(3), rows, domains)
+    assert model.features_.expansion == "components"
+    assert model.weights_.shape == (3, shape[0] // 40 + 1)
+    assert matched_accuracy(labels, model.labels_) > 0.9
+    columns = quietly(make(3, expansion="linear"), rows, domains)
+    assert matched_accuracy(domains, columns.labels_) > 0.85
+    assert matched_accuracy(labels, columns.labels_) < 0.9
+
+
+def test_columns_win_where_components_miss_the_classes(make):
+    """Forty pairs of noisy columns have the variance, and one column the classes."""
+    rng = np.random.default_rng(0)
+    _, domains, labels = clouds(np.array(THREE)[:3], 1_200)
+    pairs = np.repeat(rng.normal(size=(1_200, 40)), 2, axis=1)
+    one = 6.0 * labels[:, None] + rng.normal(size=(1_200, 1))
+    X = np.c_[one / one.std(), pairs + 0.1 * rng.normal(size=pairs.shape)]
+    model = quietly(make(3), X, domains)
+    assert {"column components", "column linear"} <= set(model.held_out_)
+    assert model.features_.expansion == "linear"
+    assert matched_accuracy(labels, model.labels_) > 0.85
+
+
+def test_a_model_of_components_is_saved_asked_and_fitted_again(tmp_path):
+    X, domains, labels = wide(300, 60)
+    model = quietly(DomainMixture(3, search=False, random_state=0), X, domains)
+    assert model.features_.expansion == "components"
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert_array_equal(again.predict_proba(X, domains), model.predict_proba(X, domains))
+    other = model.refit(X, domains, n_classes=2)
+    assert other.features_.expansion == "components"
+    assert other.n_classes_ == 2
+    chosen = quietly(DomainMixture(search=False, random_state=0), X, domains)
+    assert chosen.n_classes_ == 3
+    assert matched_accuracy(labels, chosen.labels_) > 0.9
+    assert diagnose(model, X, domains).verdict != "do not use"

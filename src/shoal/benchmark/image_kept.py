@@ -109,7 +109,8 @@ def kept_discriminator(
         for name, value in sorted(network.get_params(deep=False).items())
         if name != "backbone"  # maybe an object; origin says which
     }
-    name = digest_rows(problem_digest(problem), origin, json.dumps(settings))
+    about = json.dumps(settings), *ARRAYS
+    name = digest_rows(problem_digest(problem), origin, *about)
     name = name[:NAME_LENGTH]
     path = _place(problem, "discriminators", f"{name}.npz")
     if path is not None and path.exists():

@@ -6,12 +6,11 @@ the data; see :mod:`shoal.benchmark.image_kept` for what is trained once.
 
 from collections.abc import Callable
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from shoal.benchmark import paper
 from shoal.benchmark.image_kept import (
@@ -20,7 +19,11 @@ from shoal.benchmark.image_kept import (
     problem_digest,
     trained_scan,
 )
-from shoal.benchmark.image_problems import ImageProblem, open_weights
+from shoal.benchmark.image_problems import (
+    ImageProblem,
+    open_weights,
+    random_weights,
+)
 from shoal.benchmark.methods import Answer, register
 from shoal.benchmark.oracle import SupervisedOracle
 from shoal.ddfa import DDFA
@@ -28,7 +31,6 @@ from shoal.mixture import DomainMixture
 from shoal.vision.discriminator import ImageDiscriminator
 from shoal.vision.finetune import FineTuning
 from shoal.vision.mixture import ImageMixture
-from shoal.vision.nets import Backbone, resnet
 from shoal.vision.scan import SCAN
 
 Array = NDArray[Any]
@@ -36,7 +38,7 @@ Array = NDArray[Any]
 TUNED, PLAIN = FineTuning(), SCAN()
 STAGES = ("published", "anchored", "best")
 CLUSTERED = ("clean", "published")
-STARTS = ("he", "torch")
+RANDOM_WEIGHTS = ("he", "torch")
 # From a random start the paper drops half of the activations and makes three clusters
 # a class; from trained weights it drops none and makes as many clusters as classes.
 PUBLISHED_DROPOUT = 0.5
@@ -270,9 +272,13 @@ def _ddfa_ri(
     stage_seed: int | None = None,
     compile: bool = False,
 ) -> Answer:
-    """DDFA whose discriminator starts at random, with dropout."""
+    """DDFA whose discriminator starts at random, with dropout.
+
+    ``start`` says how: as ours do (He), or as torch draws weights, which is published.
+    """
+    if start not in RANDOM_WEIGHTS:
+        raise ValueError(f"start must be one of {RANDOM_WEIGHTS}, got {start!r}")
     network = ImageDiscriminator(
-        _random_start(start, depth, seed),
         depth=depth,
         dropout=dropout,
         norms=norms,
@@ -283,11 +289,21 @@ def _ddfa_ri(
         compile=compile,
         random_state=seed,
     )
-    origin = "random" if start == "he" else f"random, {start}"
+    origin, weights = "random", None
+    if start == "torch":
+        origin, weights = "random, torch", partial(random_weights, depth, seed)
     published = RANDOM_CLUSTERS * problem.n_classes
     n_clusters = _n_clusters(n_clusters, published, stages)
     return _ddfa(
-        problem, seed, network, origin, n_clusters, clustered, stages, stage_seed
+        problem,
+        seed,
+        network,
+        origin,
+        n_clusters,
+        clustered,
+        stages,
+        stage_seed,
+        weights,
     )
 
 
@@ -367,21 +383,6 @@ def _ddfa(
     classes = model.predict(found.q_test, problem.domains_test)
     score = model.score(found.q_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, **found.about})
-
-
-def _random_start(start: str, depth: int, seed: int) -> Backbone | None:
-    """Weights as ours are drawn (He), or as torch draws them, which is published."""
-    if start not in STARTS:
-        raise ValueError(f"start must be one of {STARTS}, got {start!r}")
-    if start == "he":
-        return None
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        net = resnet(depth)
-        for module in net.modules():
-            if isinstance(module, nn.Conv2d):
-                module.reset_parameters()
-    return net
 
 
 def _n_clusters(given: int | None, published: int, stages: str) -> int:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from shoal.benchmark.problems import (
     DATASETS,
@@ -23,10 +25,16 @@ from shoal.benchmark.spec import Spec
 from shoal.datasets._io import find_file
 from shoal.datasets.images_cifar import load_cifar10, load_cifar20, load_cifar100
 from shoal.datasets.images_known import load_fieldguide, load_imagenet50
-from shoal.vision.nets import Backbone, load_backbone
+from shoal.vision.nets import Backbone, load_backbone, resnet
 from shoal.vision.weights import read_facts
 
-__all__ = ["ImageProblem", "image_problem", "open_weights", "with_pool"]
+__all__ = [
+    "ImageProblem",
+    "image_problem",
+    "open_weights",
+    "random_weights",
+    "with_pool",
+]
 
 Array = NDArray[Any]
 
@@ -120,6 +128,17 @@ def open_weights(problem: ImageProblem, name: str) -> Backbone:
     return load_backbone(
         path, depth=int(facts.get("depth", 18)), stem=facts.get("stem", "cifar")
     )
+
+
+def random_weights(depth: int, seed: int) -> Backbone:
+    """A network with the random weights of torch's own layers."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        net = resnet(depth)
+        for module in net.modules():
+            if isinstance(module, nn.Conv2d):
+                module.reset_parameters()
+    return net
 
 
 def _find_weights(problem: ImageProblem, name: str) -> Path:

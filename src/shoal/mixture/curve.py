@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.explained import soften
-from shoal.mixture.features import FeatureMap
+from shoal.mixture.features import LINEAR, FeatureMap
 from shoal.mixture.held_out import HeldOut, held_out
 from shoal.mixture.ladder import beats, feature_map, list_expansions, list_scales
 from shoal.mixture.moves import merge_costs
@@ -266,15 +266,17 @@ def _choose_features(
     rungs = _rungs(small, options)
 
     def judge(scale: str, expansion: str) -> HeldOut:
-        plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
+        features = feature_map(small, scale, expansion, BUMPS, seed)
+        problem = small.problem(features)
+        plain = problem
+        if expansion not in LINEAR:
+            plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
         generator = np.random.default_rng(seed)
         n_clusters = max(CLUSTERS_PER_CLASS * n_classes, n_classes + 1)
         n_clusters = min(n_clusters, plain.n_rows)
         clusters = _cluster(plain.design, n_clusters, plain.row_weight, generator)
         table = joint_table(plain, clusters, n_clusters)
         corners = _anchors(table, n_classes)
-        features = feature_map(small, scale, expansion, BUMPS, seed)
-        problem = small.problem(features)
         penalties = _penalties(options, problem, n_classes)
         score = held_out(
             problem, corners, [penalties], folds, n_jobs=n_jobs, n_joint=20

@@ -66,10 +66,11 @@ class DomainMixture(LatentShiftEstimator):
     scale : {"auto", "column", "global"}, default="auto"
         Unit spread for every column (measurements with units of their own), or one
         factor for all (embeddings, principal components).
-    expansion : {"auto", "linear", "rbf", "quadratic", "nystroem", "discriminator"}, \
-default="auto"
-        What the softmax sees beside the columns themselves; "auto" decides between
-        linear and bumps at k-means centres.
+    expansion : {"auto", "linear", "components", "rbf", "quadratic", "nystroem", \
+"discriminator"}, default="auto"
+        What the softmax sees beside the columns themselves, or principal components
+        in their place; "auto" decides between linear and bumps at k-means centres or,
+        where there are under 20 rows a column, between linear and components.
     ridge : float, default="auto"
         Penalty on the squared weights of the softmax.
     confidence : float, default="auto"

@@ -9,20 +9,32 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import svds
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
 from shoal.bumps import bump_width, gaussian_bumps
 from shoal.validation import is_sparse
 
-__all__ = ["EXPANSIONS", "SCALES", "FeatureMap"]
+__all__ = ["EXPANSIONS", "LINEAR", "SCALES", "FeatureMap"]
 
 Array = np.ndarray[Any, Any]
 
 SCALES = ("column", "global")
-EXPANSIONS = ("linear", "rbf", "quadratic", "nystroem", "discriminator")
+EXPANSIONS = (
+    "linear",
+    "components",
+    "rbf",
+    "quadratic",
+    "nystroem",
+    "discriminator",
+)
+# Those whose logits are linear in the scaled columns; they need no dense rows either.
+LINEAR = ("linear", "components")
 
 BLOCK_ROWS = 8192
+# Up to this many rows or columns all principal components are found at once.
+EXACT = 100
 # A value this many robust spreads from the median is an accident of recording: it is
 # pulled in, so that one wild cell cannot flatten its column.
 WILD = 30.0
@@ -34,12 +46,14 @@ class FeatureMap:
     Parameters
     ----------
     scale : {'column', 'global'}
-    expansion : {'linear', 'rbf', 'quadratic', 'nystroem', 'discriminator'}
-        What stands beside the scaled columns: nothing; bumps at k-means centres, half
-        the median distance between centres wide; squares and products; a Nystroem
-        kernel map; the logarithm of a discriminator's q(d|x).
+    expansion : {'linear', 'components', 'rbf', 'quadratic', 'nystroem', \
+'discriminator'}
+        What stands beside the scaled columns: nothing; nothing, and principal
+        components in their place; bumps at k-means centres, half the median distance
+        between centres wide; squares and products; a Nystroem kernel map; the
+        logarithm of a discriminator's q(d|x).
     n_components : int
-        Number of bumps or kernel components.
+        Number of principal components, bumps or kernel components.
     discriminator : fitted Discriminator, default=None
         Needed by ``expansion='discriminator'``.
     random_state : int
@@ -64,7 +78,7 @@ class FeatureMap:
         """Learn centre, spread and expansion from rows weighted by ``row_weight``."""
         self.dtype_ = X.dtype
         self.dense_ = not is_sparse(X)
-        if not self.dense_ and self.expansion != "linear":
+        if not self.dense_ and self.expansion not in LINEAR:
             raise ValueError(
                 f"expansion={self.expansion!r} needs dense X; use "
                 "expansion='linear' for sparse matrices"
@@ -75,6 +89,8 @@ class FeatureMap:
             self._fit_dense(X, row_weight)
         if self.expansion in ("rbf", "nystroem"):
             self._fit_kernel(self.scaled(X), row_weight)
+        if self.expansion == "components":
+            self._fit_components(self.scaled(X), row_weight)
         return self
 
     def transform(self, X: Any, *, log_domain_given_x: Array | None = None) -> Any:
@@ -84,7 +100,9 @@ class FeatureMap:
         training rows must be out-of-fold.
         """
         if not self.dense_:
-            return self.scaled(X)
+            scaled = self.scaled(X)
+            linear = self.expansion == "linear"
+            return scaled if linear else scaled @ self.components_
         n_rows = X.shape[0]
         result: Array | None = None
         for start in range(0, n_rows, BLOCK_ROWS):
@@ -104,11 +122,14 @@ class FeatureMap:
         their centre, where that costs no digits, goes into the intercept.
         """
         slope, intercept = np.split(weights.astype(self.dtype_), [-1], axis=1)
-        plain = self.dense_ and self.expansion == "linear" and not is_sparse(X)
+        if self.expansion == "components":
+            slope = slope @ self.components_.T
+        linear = self.expansion in LINEAR
+        plain = self.dense_ and linear and not is_sparse(X)
         with np.errstate(over="ignore"):
             folded = slope / self.spread_.astype(self.dtype_) if plain else slope
         if not plain or not np.isfinite(folded).all():
-            values = self.transform(X) @ slope.T
+            values = (self.scaled(X) if linear else self.transform(X)) @ slope.T
         elif self._near_zero():
             values = self._clip(X) @ folded.T
             intercept = intercept - (folded @ self.centre_)[:, None]
@@ -194,10 +215,20 @@ class FeatureMap:
                 random_state=self.random_state,
             ).fit(self.centres_)
 
+    def _fit_components(self, Z: Any, row_weight: Array) -> None:
+        """Directions of the largest variance, scaled to a mean variance of one."""
+        root = np.sqrt(row_weight / row_weight.sum()).astype(self.dtype_)
+        weighted = Z.multiply(root[:, None]) if is_sparse(Z) else root[:, None] * Z
+        values, directions = _leading(weighted, min(self.n_components, *Z.shape))
+        scale = np.sqrt(np.mean(values**2))
+        self.components_ = (directions.T / scale).astype(self.dtype_)
+
     def _expand(self, X: Array, log_domain_given_x: Array | None) -> Array:
         Z = self.scaled(X)
         if self.expansion == "linear":
             return Z
+        if self.expansion == "components":
+            return np.asarray(Z @ self.components_)
         if self.expansion == "quadratic":
             left, right = np.triu_indices(Z.shape[1])
             extra = Z[:, left] * Z[:, right]
@@ -212,6 +243,19 @@ class FeatureMap:
                 log_domain_given_x = log_proba(proba)
             extra = log_domain_given_x
         return np.hstack([Z, extra.astype(self.dtype_, copy=False)])
+
+
+def _leading(rows: Any, count: int) -> tuple[Array, Array]:
+    """Largest singular values of a matrix, and their directions as rows."""
+    if min(rows.shape) <= max(EXACT, 2 * count):
+        dense = rows.toarray() if is_sparse(rows) else rows
+        _, values, directions = np.linalg.svd(dense, full_matrices=False)
+        return values[:count], directions[:count]
+    # the search begins where the order of rows and columns has no say
+    squares = rows.multiply(rows) if is_sparse(rows) else rows**2
+    first = np.asarray(squares.sum(axis=int(rows.shape[0] < rows.shape[1]))).ravel()
+    _, values, directions = svds(rows, count, v0=first)
+    return values[::-1], directions[::-1]
 
 
 def log_proba(domain_given_x: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from shoal.mixture.features import SCALES, FeatureMap
+from shoal.mixture.features import LINEAR, SCALES, FeatureMap
 from shoal.mixture.held_out import HeldOut, held_out
 from shoal.mixture.objective import MixtureProblem
 from shoal.mixture.optimizer import Fit
@@ -40,9 +40,13 @@ ALIKE = 1.5
 DOUBT = 2.0
 # Nats that are not worth further columns, however small the standard error.
 LEAST_GAIN = 1e-3
-# A bump needs rows to be learned from.
+# A column and a bump need rows to be learned from.
 ROWS_PER_COLUMN = 20
 BUMPS = (150, 100, 60)
+# Where there are too few rows for so many columns: components, if they are far fewer.
+WIDE_COLUMNS = 10
+ROWS_PER_COMPONENT = 40
+MOST_COMPONENTS = 50
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,11 @@ def choose_rung(
     """
     ladder = _Ladder(rows, sample, n_classes, options, rng, record)
     scales = list_scales(sample, options)
+    expansions = list_expansions(sample, options.expansion)
+    if options.expansion == "auto" and not options.search:
+        expansions = [name for name in expansions if name in LINEAR]
     if len(scales) > 1 and sample.X.shape[1] >= MANY_COLUMNS:
-        scales = [_probe_scale(sample, n_classes, options, rng)]
-    quick = options.expansion == "auto" and not options.search
-    expansions = list_expansions(sample, "linear" if quick else options.expansion)
+        scales = [_probe_scale(sample, n_classes, options, expansions[:1], rng)]
     return ladder.choose(scales, expansions)
 
 
@@ -209,13 +214,17 @@ def list_scales(sample: TrainingRows, options: Options) -> list[str]:
 
 
 def _probe_scale(
-    sample: TrainingRows, n_classes: int, options: Options, rng: np.random.Generator
+    sample: TrainingRows,
+    n_classes: int,
+    options: Options,
+    simplest: list[str],
+    rng: np.random.Generator,
 ) -> str:
     """Scale with the better held-out likelihood on a small sample."""
     small = sample.sample(PROBE_ROWS, rng)
     quick = replace(options, search=True, n_random=0, n_starts=1)
     ladder = _Ladder(small, small, n_classes, quick, rng, {})
-    return ladder.choose(list(SCALES), ["linear"]).features.scale
+    return ladder.choose(list(SCALES), simplest).features.scale
 
 
 def list_expansions(
@@ -224,9 +233,23 @@ def list_expansions(
     """Expansions to compare, simplest first; ``bumps`` are the numbers of them."""
     if expansion != "auto":
         return [expansion]
+    if _is_wide(sample):
+        return ["components", "linear"]
     if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
         return ["linear"]
     return ["linear", "rbf"]
+
+
+def _is_wide(sample: TrainingRows) -> bool:
+    """Whether there are too few rows for the columns, but enough for components."""
+    n_columns = sample.X.shape[1]
+    if n_columns < WIDE_COLUMNS or sample.n_rows >= ROWS_PER_COLUMN * n_columns:
+        return False
+    return 2 <= _n_components(sample) <= n_columns // 2
+
+
+def _n_components(sample: TrainingRows) -> int:
+    return min(sample.n_rows // ROWS_PER_COMPONENT, MOST_COMPONENTS)
 
 
 def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
@@ -241,10 +264,13 @@ def feature_map(
     sample: TrainingRows, scale: str, expansion: str, bumps: tuple[int, ...], seed: int
 ) -> FeatureMap:
     """Features of one rung, fitted; as many bumps as the rows can carry."""
+    n_components = _n_bumps(sample, bumps) or bumps[-1]
+    if expansion == "components":
+        n_components = max(_n_components(sample), 1)
     features = FeatureMap(
         scale,
         expansion,
-        n_components=_n_bumps(sample, bumps) or bumps[-1],
+        n_components=n_components,
         discriminator=sample.discriminator,
         random_state=seed,
     )

@@ -177,7 +177,7 @@ def _finish(
     ridge: float,
     rng: np.random.Generator,
 ) -> DiagnosisRows:
-    # every expansion starts with the scaled columns themselves
+    # every expansion starts with the scaled columns themselves, or is components
     plain = problem.design[:, : rows.X.shape[1]]
     n_cells = min(
         max(CELLS_PER_CLASS * estimator.n_classes_, LEAST_CELLS),
