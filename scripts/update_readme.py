@@ -245,6 +245,26 @@ def failures() -> str:
     return table(header, rows)
 
 
+def wide() -> str:
+    """Few rows for many columns: what the fit chooses, and the columns as they are."""
+    record = json.loads((RESULTS / "wide.json").read_text(encoding="utf-8"))
+    found = {
+        (one["n_rows"], one["n_columns"], one["expansion"]): one
+        for one in record["summary"]
+    }
+    rows = []
+    for n_rows, n_columns in dict.fromkeys(key[:2] for key in found):
+        row = [f"{n_rows:,}", f"{n_columns:,}"]
+        for expansion in ("auto", "linear"):
+            one = found[n_rows, n_columns, expansion]
+            row.append(f"{one['accuracy']:.3f} ± {one['accuracy_std']:.3f}")
+            row.append(f"{one['as_domains']:.3f}")
+        rows.append([*row, str(one["seeds"])])
+    header = ["rows", "columns", "accuracy", "as the domains"]
+    header += ["with all columns", "as the domains", "seeds"]
+    return table(header, rows)
+
+
 def losses() -> str:
     """Problems of the panel where another method without labels does better."""
     cells = defaultdict(list)
@@ -294,7 +314,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/real_data.md": {"organic": organic},
-    "docs/when_it_fails.md": {"failures": failures},
+    "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
         "losses": losses,
         "end_to_end": end_to_end,

@@ -1,4 +1,4 @@
-"""Tables with few rows for their columns: classes, or the domains themselves?
+"""Tables with few rows for their columns: their classes, or the domains again.
 
     OMP_NUM_THREADS=1 python benchmarks/tabular/wide.py
 

@@ -134,3 +134,22 @@ def test_new_domains_are_read_as_rows_allow():
     found = json.loads((RESULTS / "new_domain.json").read_text())["summary"]
     assert -0.55 <= found["slope_10_to_1000"] <= -0.4
     assert found["worst_error_at_1000"] <= 0.02
+
+
+def test_components_find_the_classes_where_all_columns_find_the_domains():
+    record = json.loads((RESULTS / "wide.json").read_text(encoding="utf-8"))
+    found = {
+        (one["n_rows"], one["n_columns"], one["expansion"]): one
+        for one in record["summary"]
+    }
+    assert len(found) == 12
+    for (n_rows, n_columns, expansion), one in found.items():
+        assert one["seeds"] == 5
+        if expansion == "auto":
+            assert one["components"] == 5
+            columns = found[n_rows, n_columns, "linear"]
+            assert one["accuracy"] > columns["accuracy"] + 0.02
+            assert one["as_domains"] < 0.75
+    lost = [one for one in found.values() if one["as_domains"] > 0.99]
+    assert len(lost) == 4
+    assert max(one["accuracy"] for one in lost) < 0.71

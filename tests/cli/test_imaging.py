@@ -179,6 +179,29 @@ def test_images_that_cannot_be_read_are_listed(here: Path, cli, tmp_path: Path):
     assert not (here / "run" / "skipped.txt").exists()
 
 
+def test_many_images_that_cannot_be_read_are_left_out_when_asked(
+    here: Path, cli, tmp_path: Path
+):
+    """Heads are looked at first, pixels when they are needed; both count together."""
+    photos = tmp_path / "photos"
+    shutil.copytree(here / "photos", photos)
+    torn = sorted((photos / "east").rglob("*.png"))[:2]
+    for path in torn:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    (photos / "east" / "across" / "text.png").write_text("not an image")
+    out = tmp_path / "out"
+    wanted = ("fit", photos, *FIT[2:-2], "--no-report", "--out", out)
+    ended = cli(*wanted)
+    assert ended.code == 3
+    assert "error[E128] 3 of 121 images cannot be read" in ended.stderr
+    assert "--skip-bad" in ended.stderr
+    ended = cli(*wanted, "--skip-bad")
+    assert ended.code == 0, ended.stderr
+    assert "3 of 121 images cannot be read" in ended.stderr
+    assert len((out / "skipped.txt").read_text().splitlines()) == 3
+    assert len(pd.read_parquet(out / "assignments.parquet")) == 118
+
+
 def test_encoders_that_cannot_be_used(here: Path, cli, tmp_path: Path):
     out = ["--out", tmp_path / "out"]
     ended = cli("fit", "photos", *out)
@@ -199,6 +222,27 @@ def test_encoders_that_cannot_be_used(here: Path, cli, tmp_path: Path):
     assert ended.code == 3
     assert "error[E107]" in ended.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("depth", "stem"), [(34, "cifar"), (18, "imagenet")])
+def test_weights_tell_what_network_they_are(here, cli, tmp_path, depth, stem):
+    """There is no --depth here: without it, other networks could not be used."""
+    net = resnet(depth, stem=stem).eval()
+    torch.save(net.state_dict(), tmp_path / "plain.pt")
+    fit = ["fit", "photos", "--encoder", tmp_path / "plain.pt", "--size", 8, *FIT[4:-2]]
+    ended = cli(*fit, "--no-report", "--out", tmp_path / "out", "--quiet")
+    assert ended.code == 0, ended.stderr
+    backbone = shoal.load(tmp_path / "out").backbone_
+    assert (backbone.depth, backbone.stem) == (depth, stem)
+
+
+def test_weights_of_no_network_at_all(here, cli, tmp_path):
+    torch.save({"conv1.weight": torch.zeros(3)}, tmp_path / "odd.pt")
+    odd = ["--encoder", tmp_path / "odd.pt"]
+    ended = cli("fit", "photos", *odd, "--out", tmp_path / "out")
+    assert ended.code == 6
+    assert "error[E135]" in ended.stderr
+    assert "--depth" not in ended.stderr  # which is not an option of it
 
 
 # ---- pictures of rows that came as features ------------------------------------------

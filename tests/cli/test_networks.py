@@ -82,8 +82,8 @@ def test_from_images_to_a_table_of_features(cli, photos, tmp_path):
     found = json.loads(ended.stdout)["data"]
     assert found["domains"] == {"beach": 8, "forest": 8}
     assert (found["n_features"], found["size"]) == (512, 8)
-    encoder = tmp_path / "photos-encoder" / "encoder.safetensors"
-    expected = embed_folder(photos, encoder, size=8, device="cpu")
+    # the folder that was written tells Python size and network, too
+    expected = embed_folder(photos, tmp_path / "photos-encoder", device="cpu")
     table = shoal.io.read(
         tmp_path / "photos-features.npz", domain="domain", id="id", label="label"
     )
@@ -256,11 +256,13 @@ def test_images_that_cannot_be_used(cli, photos, tmp_path):
     assert "--size 64" in cli("pretrain", "mixed").stderr
     ended = cli("pretrain", "mixed", "--size", 8, "--epochs", 1, "--device", "cpu")
     assert ended.code == 0, ended.stderr
+    ended = cli("pretrain", "empty")
+    assert "hint: put images there, or check the path\n" in ended.stderr
 
 
 def test_weights_that_cannot_be_used(cli, photos, weights, tmp_path):
     (tmp_path / "torn.safetensors").write_bytes(b"torn")
-    odd = save_backbone(resnet(18), tmp_path / "odd.safetensors", {"depth": "many"})
+    odd = save_backbone(resnet(18), tmp_path / "odd.safetensors", {"size": "many"})
     embed = ["embed", "photos", "--weights"]
     for code, exit_code, arguments in (
         ("E101", 3, [*embed, "nowhere"]),
@@ -426,7 +428,7 @@ def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
     whole = weights.read_bytes()
     (tmp_path / "torn.safetensors").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "code.pt").write_bytes(pickle.dumps({"net": ResNet}))
-    odd = save_backbone(resnet(18), tmp_path / "odd.safetensors", {"depth": "many"})
+    odd = save_backbone(resnet(18), tmp_path / "odd.safetensors", {"size": "many"})
     for name, said, hint in (
         ("torn.safetensors", "is not a whole safetensors file: ", "give a whole file"),
         ("code.pt", "is damaged or holds more than tensors", "save the network's"),
@@ -436,7 +438,8 @@ def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
         assert f"hint: {hint}" in ended.stderr
         assert "--depth" not in ended.stderr
     ended = cli(*embed_with(odd))
-    assert "must be a whole number, got 'many'\nhint: see --depth" in ended.stderr
+    assert "a whole number from 1, got 'many'\nhint: see --size" in ended.stderr
+    assert cli(*embed_with(odd, "--size", 8, "--out", "g.npz")).code == 0
     for depth, said in (
         (50, "does not hold a ResNet-50 with cifar stem: "),
         (20, "depth must be one of [18, 34, 50], got 20"),
@@ -446,7 +449,20 @@ def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
         assert "hint: the file needs --depth 18 --stem cifar\n" in ended.stderr
     save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "s.safetensors")
     ended = cli(*embed_with(tmp_path / "s.safetensors"))
-    assert "hint: see --depth and --stem of `shoal embed`" in ended.stderr
+    assert "hint: give weights of a ResNet-18, 34 or 50 with torchvision's names" in (
+        ended.stderr
+    )
+
+
+@pytest.mark.parametrize(("depth", "stem"), [(34, "cifar"), (18, "imagenet")])
+def test_weights_tell_what_network_they_are(cli, photos, tmp_path, depth, stem):
+    net = resnet(depth, stem=stem)
+    torch.save(net.state_dict(), tmp_path / "plain.pt")
+    ended = cli(*embed_with(tmp_path / "plain.pt", "--size", 8))
+    assert ended.code == 0, ended.stderr
+    expected = embed_folder(photos, net, size=8, device="cpu")
+    with np.load(tmp_path / "f.npz") as found:
+        np.testing.assert_allclose(found["X"], expected.X, rtol=1e-5, atol=1e-6)
 
 
 def test_one_image_has_nothing_to_be_told_apart_from(cli, photos, tmp_path):

@@ -195,6 +195,20 @@ def test_truncated_files_stop_or_are_left_out(folder):
     assert bunch.skipped == ["west/broken.png"]
 
 
+def test_bad_heads_and_bad_pixels_count_together(folder):
+    (folder / "west" / "text.jpg").write_text("not an image")
+    rng = np.random.default_rng(0)
+    broken = folder / "west" / "broken.png"
+    Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(broken)
+    broken.write_bytes(broken.read_bytes()[:100])
+    with pytest.warns(ShoalWarning) as said:
+        bunch = load_image_folder(folder, skip_bad=True)
+    texts = [str(one.message) for one in said]
+    assert "1 of 8 images cannot be read" in texts[0]
+    assert "2 of 8 images cannot be read" in texts[1]
+    assert len(bunch.skipped) == 2
+
+
 def test_files_that_are_no_images_are_named(folder):
     (folder / "west" / "text.jpg").write_text("not an image")
     with pytest.warns(ShoalWarning, match=r"1 of 7 images cannot be read \(west/text"):

@@ -61,11 +61,22 @@ def test_a_domain_in_the_file_name(tmp_path: Path) -> None:
     images = list_images(tmp_path, domain_from=r"(cam\d)-")
     assert set(images.domains) == {"cam1", "cam2"}
     assert set(read(tmp_path, domain_from=r"(cam\d)-").domains) == {"cam1", "cam2"}
-    with pytest.raises(InputError, match="--domain-from REGEX") as caught:
+    with pytest.raises(InputError, match="--domain-from REGEX .domain_from=") as caught:
         read(tmp_path)
     assert caught.value.code == "E127"
     with pytest.raises(InputError, match="finds no domain in"):
         list_images(tmp_path, domain_from=r"(lens\d)")
+
+
+@pytest.mark.parametrize("domain_from", [None, "(.)"])
+def test_where_no_images_are_no_expression_helps(
+    tmp_path: Path, domain_from: str | None
+) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(InputError, match="no images below") as caught:
+        list_images(tmp_path, domain_from=domain_from)
+    assert caught.value.code == "E127"
+    assert caught.value.hint == "put images there, or check the path"
 
 
 def test_a_loose_image_is_named(root: Path) -> None:
@@ -73,6 +84,7 @@ def test_a_loose_image_is_named(root: Path) -> None:
     with pytest.raises(InputError, match='"stray.png" lies outside') as caught:
         read(root)
     assert caught.value.code == "E127"
+    assert "--domain-from REGEX (domain_from=" in caught.value.hint
 
 
 def test_broken_images(root: Path) -> None:

@@ -52,10 +52,33 @@ def test_images_that_stay_on_the_host_give_the_same_batches(images, tmp_path):
     on_device.prefetch(rows)
 
 
+def several_sizes():
+    images = np.empty(2, dtype=object)
+    images[:] = [np.zeros((4, 4, 3), np.uint8), np.zeros((5, 4, 3), np.uint8)]
+    return images
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         (np.zeros((2, 4, 4, 3)), TypeError, "got float64; scale and round them"),
+        (np.eye(4)[None].astype(int), TypeError, r"got int64; scale.*\(255 \* images"),
+        (np.full((2, 4, 4), 70_000), TypeError, "got int64; scale and round them"),
+        (
+            np.full((2, 4, 4), 255),
+            TypeError,
+            r"got int64; as they lie in that range, use images.astype\('uint8'\)",
+        ),
+        (
+            np.full((2, 4, 4), 254.9),
+            TypeError,
+            r"got float64; .* use images.round\(\).astype\('uint8'\)",
+        ),
+        (
+            several_sizes(),
+            ValueError,
+            r"several sizes, such as \(4, 4, 3\) and \(5, 4, 3\); resize",
+        ),
         (np.zeros((4, 4), np.uint8), ValueError, r"got \(4, 4\)"),
         (np.zeros((2, 4, 4, 4), np.uint8), ValueError, r"got \(2, 4, 4, 4\)"),
         (np.zeros((0, 4, 4, 3), np.uint8), ValueError, "must hold at least one image"),
@@ -74,5 +97,7 @@ def test_bad_images(given, error, message):
 
 
 def test_lists_and_tensors_of_images(images):
-    for given in (list(images), torch.from_numpy(images)):
+    apart = np.empty(len(images), dtype=object)
+    apart[:] = list(images)
+    for given in (list(images), torch.from_numpy(images), apart):
         np.testing.assert_array_equal(check_images(given), images)

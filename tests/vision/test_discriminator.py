@@ -107,6 +107,14 @@ def test_random_initialization_with_dropout():
     assert with_head._make_net(0).backbone.fc is None
 
 
+def test_a_given_backbone_gets_the_dropout_too():
+    model = ImageDiscriminator(resnet(18), dropout=0.25, device="cpu")
+    model.classes_ = np.arange(3)
+    modules = model._make_net(0).modules()
+    assert {m.p for m in modules if isinstance(m, torch.nn.Dropout)} == {0.25}
+    assert {m.p for m in model.backbone.modules() if hasattr(m, "p")} == {0.0}
+
+
 def test_with_dropout_norms_are_those_of_the_network_as_it_is_used(images):
     model = discriminator(None, dropout=0.5, epochs=1).fit(images.X, images.domains)
     twin = copy.deepcopy(model.net_)
@@ -252,6 +260,7 @@ def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
         ({"learning_rate": [[1e-3], 1e-2]}, ValueError, "above 0, got \\[0.001\\]"),
         ({"norms": "frozen"}, ValueError, "'training'\\), got 'frozen'"),
         ({"dropout": 2}, ValueError, "dropout must be a number from 0 to 1, got 2"),
+        ({"dropout": 1}, ValueError, "dropout must be below 1, got 1"),
         ({"learning_rate": "fast"}, ValueError, "number above 0, got 'fast'"),
         ({"epochs": 1.5}, ValueError, "epochs must be a whole number from 1, got 1.5"),
         ({"decay": 0}, ValueError, "decay must be a number above 0, 1 at most, got 0"),

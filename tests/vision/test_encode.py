@@ -99,6 +99,45 @@ def test_truncated_files_are_left_out_when_asked_to(folder, weights):
     assert len(bunch.domains) == len(bunch.labels) == len(bunch.files) == 7
 
 
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_the_file_tells_size_and_network(folder, tmp_path, given):
+    torch.manual_seed(1)
+    net = resnet(18, stem="imagenet")
+    place = tmp_path / "photos-encoder"
+    place.mkdir()
+    file = save_backbone(net, place / "encoder.safetensors", {"size": 8})
+    got = embed_folder(folder, file if given == "file" else place, device="cpu")
+    expected = embed_folder(
+        folder, file, size=8, depth=18, stem="imagenet", device="cpu"
+    )
+    np.testing.assert_array_equal(got.X, expected.X)
+    other = embed_folder(folder, file, size=10, device="cpu")
+    assert np.abs(other.X - expected.X).max() > 1e-3
+
+
+def test_a_silent_file_is_for_images_of_32_pixels(folder, weights):
+    got = embed_folder(folder, weights, device="cpu")
+    expected = embed_folder(folder, weights, size=32, device="cpu")
+    np.testing.assert_array_equal(got.X, expected.X)
+
+
+def test_a_size_in_the_file_that_is_none(folder, net, tmp_path):
+    file = save_backbone(net, tmp_path / "odd.safetensors", {"size": "many"})
+    with pytest.raises(ValueError, match="size in .* got 'many'; give size"):
+        embed_folder(folder, file, device="cpu")
+    assert embed_folder(folder, file, size=8, device="cpu").X.shape == (8, 512)
+
+
+def test_the_weights_may_be_a_network(folder, net, weights):
+    got = embed_folder(folder, net, size=8, device="cpu")
+    expected = embed_folder(folder, weights, size=8, device="cpu")
+    np.testing.assert_array_equal(got.X, expected.X)
+    with pytest.raises(TypeError, match="weights must be a path .* network .* got int"):
+        embed_folder(folder, 18, device="cpu")
+    with pytest.raises(FileNotFoundError, match="no weights file at .*encoder.safe"):
+        embed_folder(folder, folder, device="cpu")
+
+
 def test_the_file_must_be_an_npz(folder, weights, tmp_path):
     with pytest.raises(ValueError, match=r"out must end in \.npz"):
         embed_folder(folder, weights, tmp_path / "features.csv", device="cpu")

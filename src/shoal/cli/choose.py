@@ -70,7 +70,9 @@ def choose(
             stages.begin("read")
             table = read(output, data, source, work.seed, redact=redact)
             if encoder.given:
-                table, _ = embed_table(output, stages, table, encoder, work)
+                table, _ = embed_table(
+                    output, stages, table, encoder, work, skip_bad=source.skip_bad
+                )
             refuse_images(table)
             stages.begin("choose")
             begun = time.monotonic()

@@ -133,7 +133,10 @@ class Question:
         output, stages, work = self.output, self.stages, self.settings.work
         table = read(output, self.data, self.source, self.seed, redact=output.redact)
         if self.encoder.given:
-            table, _ = embed_table(output, stages, table, self.encoder, work)
+            skip_bad = self.source.skip_bad
+            table, _ = embed_table(
+                output, stages, table, self.encoder, work, skip_bad=skip_bad
+            )
         judged, _ = fit_only(output, stages, table, self.settings)
         return table, judged
 

@@ -23,15 +23,11 @@ from shoal.cli.places import filled_file, refuse_existing
 from shoal.cli.pretrain import ENCODER
 from shoal.cli.progress import Stage
 from shoal.cli.tables import shortened_table
-from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
     from shoal.vision.nets import ResNet
 
 __all__ = ["embed"]
-
-# What weights are taken for that say nothing about themselves.
-USUAL = {"depth": "18", "stem": "cifar", "size": "32"}
 
 Weights = Annotated[
     Path,
@@ -123,24 +119,19 @@ def load(
     weights: Path, depth: int | None, stem: str | None, size: int | None
 ) -> tuple["ResNet", int]:
     """The network, and the size of images that it is used to."""
-    from shoal.vision.nets import load_backbone
-    from shoal.vision.weights import read_facts
+    from shoal.vision.encode import load_encoder
 
     file = find_weights(weights)
     try:
-        facts = USUAL | read_facts(file)
-        depth = depth or number(file, facts, "depth")
-        size = size or number(file, facts, "size")
-        return load_backbone(file, depth=depth, stem=stem or facts["stem"]), size
-    except CodedError:
-        raise
+        net = load_encoder(file, depth=depth, stem=stem)
     except ValueError as error:
         found = architecture(file)
-        hint = "see --depth and --stem of `shoal embed`"
-        if found is not None:
+        hint = "give weights of a ResNet-18, 34 or 50 with torchvision's names"
+        if found is not None:  # so it was --depth or --stem that did not fit
             hint = "the file needs --depth {} --stem {}".format(*found)
         text = str(error).partition("; give")[0]
         raise CommandError("E135", text, hint) from error
+    return net, size or usual_size(file)
 
 
 def architecture(file: Path) -> tuple[int, str] | None:
@@ -156,13 +147,15 @@ def architecture(file: Path) -> tuple[int, str] | None:
         raise CommandError("E135", text, hint) from error
 
 
-def number(file: Path, facts: dict[str, str], name: str) -> int:
-    """A whole number that the file tells; E135 where it is none."""
+def usual_size(file: Path) -> int:
+    """The size of images that the file tells; E135 where it is no number."""
+    from shoal.vision.encode import find_size
+
     try:
-        return int(facts[name])
+        return find_size(file)
     except ValueError as error:
-        text = f'{name} in "{file}" must be a whole number, got {facts[name]!r}'
-        raise CommandError("E135", text, f"see --{name}") from error
+        text = str(error).partition("; give")[0]
+        raise CommandError("E135", text, "see --size") from error
 
 
 def encode(net: "ResNet", listed: Any, **options: Any) -> tuple[Any, float]:

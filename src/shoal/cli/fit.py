@@ -102,7 +102,9 @@ def fit(
                 table, settings = parts.table, replace(settings, learn=parts.learn)
             embedded = None
             if encoder.given:
-                table, embedded = embed_table(output, stages, table, encoder, work)
+                table, embedded = embed_table(
+                    output, stages, table, encoder, work, skip_bad=source.skip_bad
+                )
             fitted = find_classes(output, stages, table, settings, embedded)
             fitted = fitted if parts is None else parts.exactly(fitted)
             if redact:

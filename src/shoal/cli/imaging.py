@@ -130,7 +130,13 @@ def _learns(encoder: Encoder) -> bool:
 
 
 def embed_table(
-    output: Output, stages: Stages, table: "Table", encoder: Encoder, work: Work
+    output: Output,
+    stages: Stages,
+    table: "Table",
+    encoder: Encoder,
+    work: Work,
+    *,
+    skip_bad: bool,
 ) -> tuple["Table", Embedded]:
     """The table of the images' features, and the network that made them."""
     from shoal.vision.assemble import project_features
@@ -145,7 +151,9 @@ def embed_table(
     place = start_torch(encoder.device, work.threads)
     net, size = load(Path(encoder.encoder), None, None, encoder.size)
     with network_errors(BATCH):
-        units, table = _encode(output, stages, table, net, size, place)
+        bunch = _encode(stages, table, net, size=size, device=place, skip_bad=skip_bad)
+    warn(output, bunch.messages)
+    units, table = bunch.X, _readable(table, bunch)
     fewer = max(len(units) // ROWS_PER_COMPONENT, 2)
     features, projection = project_features(units, min(fewer, MOST_COMPONENTS))
     schema = replace(table.schema, size=size)
@@ -158,43 +166,42 @@ def embed_table(
     return table, embedded
 
 
-def _encode(
-    output: Output, stages: Stages, table: "Table", net: Any, size: int, place: Any
-) -> tuple[Any, "Table"]:
-    """Features of unit length, and the table without images that cannot be read."""
+def _encode(stages: Stages, table: "Table", net: Any, **options: Any) -> Any:
+    """Features of unit length, and which images could be read."""
     import numpy as np
 
     from shoal.io.images import ImageList
     from shoal.vision.encode import encode_files
 
-    assert table.ids is not None
-    assert table.domains is not None
-    sizes = table.frame[["width", "height"]].to_numpy()
     listed = ImageList(
         Path(table.source["path"]),
-        list(table.ids),
+        list(table.ids),  # type: ignore[arg-type]
         np.asarray(table.domains),
-        sizes,
+        table.frame[["width", "height"]].to_numpy(),
         table.frame["format"].tolist(),
+        skipped=table.source["skipped"],
     )
-    bunch = encode_files(
+    return encode_files(
         net,
         listed,
-        size=size,
-        device=place,
         batch_size=BATCH,
         on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
+        **options,
     )
-    warn(output, bunch.messages)
+
+
+def _readable(table: "Table", bunch: Any) -> "Table":
+    """The table without images that cannot be read."""
+    import numpy as np
+
+    assert table.ids is not None
+    assert table.domains is not None
     kept = np.isin(table.ids.astype(str), bunch.files)
-    labels = None if table.labels is None else table.labels[kept]
-    skipped = [*table.source["skipped"], *bunch.skipped]
-    table = replace(
+    return replace(
         table,
         domains=table.domains[kept],
         ids=table.ids[kept],
-        labels=labels,
+        labels=None if table.labels is None else table.labels[kept],
         places=None if table.places is None else table.places[kept],
-        source=table.source | {"skipped": skipped},
+        source=table.source | {"skipped": bunch.skipped},
     )
-    return bunch.X, table

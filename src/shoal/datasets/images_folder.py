@@ -120,9 +120,15 @@ def lone_images(domains: Array) -> tuple[str, str]:
 def check_readable(
     listed: ImageList, readable: Array, *, skip_bad: bool
 ) -> list[Message]:
-    """E128 when too many of the listed files turned out to be bad, W128 when some."""
+    """E128 when too many of all files turned out to be bad, W128 when some did.
+
+    Those whose heads are bad were judged when the folder was listed; they count again.
+    """
     bad = [name for name, ok in zip(listed.names, readable, strict=True) if not ok]
-    return judge_bad(listed.root, bad, len(listed.names), skip_bad)
+    if not bad:
+        return []
+    n_files = len(listed.names) + len(listed.skipped)
+    return judge_bad(listed.root, [*listed.skipped, *bad], n_files, skip_bad)
 
 
 def describe_rows(listed: ImageList, readable: Array) -> dict[str, Any]:

@@ -34,6 +34,7 @@ BAD_SHARE = 0.01
 WHITE_16 = 65535
 # Format and size alone name the domain of this share of images: they leak it.
 LEAK = 0.95
+BY_NAME = "--domain-from REGEX (domain_from=REGEX)"
 
 
 class _UnknownRangeError(ValueError):
@@ -235,6 +236,12 @@ def _image_files(root: Path) -> Iterator[Path]:
 
 def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> Any:
     """A function from the path below root to the domain."""
+    if not files:
+        raise InputError(
+            "E127",
+            f'no images below "{root}"; expected {root}/<domain>/*.jpg',
+            "put images there, or check the path",
+        )
     if domain_from is not None:
         pattern = re.compile(domain_from)
 
@@ -250,27 +257,21 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
 
         return by_pattern
     inside = [path for path in files if path.parent != root]
-    if files and not inside:
+    if not inside:
         count = n_of(len(files), "image")
         raise InputError(
             "E127",
             f'{count} {"lies" if len(files) == 1 else "lie"} directly in "{root}"; '
             f"expected {root}/<domain>/*.jpg",
-            "images belong into one folder per domain; --domain-from REGEX if the "
-            "domain is in the file name",
-        )
-    if not inside:
-        raise InputError(
-            "E127",
-            f'no images below "{root}"; expected {root}/<domain>/*.jpg',
-            "--domain-from REGEX if the domain is in the file name",
+            f"images belong into one folder per domain; {BY_NAME} if the domain is in "
+            "the file name",
         )
     if len(inside) < len(files):
         loose = next(path for path in files if path.parent == root)
         raise InputError(
             "E127",
             f'"{loose.name}" lies outside the folders of the domains',
-            f"move it into {root}/<domain>/, or use --domain-from REGEX",
+            f"move it into {root}/<domain>/, or use {BY_NAME}",
         )
     return _outer_folder
 

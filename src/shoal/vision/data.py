@@ -41,6 +41,8 @@ def check_images(images: Any) -> Array:
     -------
     ndarray of shape (n, h, w, 3), dtype uint8
     """
+    if isinstance(images, np.ndarray) and images.dtype == object and images.ndim == 1:
+        images = list(images)  # how numpy keeps images of several sizes
     if isinstance(images, Sequence) and not isinstance(images, str):
         shapes = sorted({np.shape(image) for image in images})
         if len(shapes) > 1:
@@ -57,8 +59,7 @@ def check_images(images: Any) -> Array:
         )
     if images.dtype != np.uint8:
         raise TypeError(
-            f"images must be uint8, 0 to 255, got {images.dtype}; scale and round "
-            "them, e.g. (255 * images).round().astype('uint8') for values from 0 to 1"
+            f"images must be uint8, 0 to 255, got {images.dtype}; {_to_bytes(images)}"
         )
     if images.ndim == 3:
         images = images[..., None]
@@ -70,6 +71,21 @@ def check_images(images: Any) -> Array:
     if images.shape[3] == 1:
         images = np.repeat(images, 3, axis=3)
     return images
+
+
+def _to_bytes(images: Array) -> str:
+    """What to do about pixels that are no bytes, in words."""
+    kind = images.dtype.kind
+    if kind in "iuf" and images.size:
+        low, high = images.min(), images.max()
+        # whole numbers of 0 and 1 may be black and white: nobody knows
+        if low >= 0 and 1 < high <= 255:
+            rounded = ".round()" if kind == "f" else ""
+            return f"as they lie in that range, use images{rounded}.astype('uint8')"
+    return (
+        "scale and round them, e.g. (255 * images).round().astype('uint8') for values "
+        "from 0 to 1"
+    )
 
 
 class ImageSet:

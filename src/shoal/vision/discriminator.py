@@ -208,6 +208,8 @@ class ImageDiscriminator(DomainClassifier):
         check_real(0, 1, above=True, decay=self.decay)
         check_real(0, head_factor=self.head_factor, weight_decay=self.weight_decay)
         check_real(0, 1, dropout=self.dropout)
+        if self.dropout == 1:  # nothing would be left
+            raise ValueError(f"dropout must be below 1, got {self.dropout!r}")
         if self.norms not in NORMS:
             raise ValueError(f"norms must be in {NORMS}, got {self.norms!r}")
         given: Any = self.learning_rate

@@ -22,11 +22,24 @@ from shoal.io.images import ImageList, decode
 from shoal.vision.data import ImageSet
 from shoal.vision.data import normalize as scale
 from shoal.vision.devices import autocast_to, pick_device, place_module
-from shoal.vision.nets import load_backbone
+from shoal.vision.nets import ResNet, find_architecture, load_backbone
+from shoal.vision.weights import backbone_weights, read_facts, read_weights
 
-__all__ = ["embed_folder", "encode", "encode_files", "write_features"]
+__all__ = [
+    "embed_folder",
+    "encode",
+    "encode_files",
+    "find_size",
+    "load_encoder",
+    "write_features",
+]
 
 Array = np.ndarray[Any, Any]
+
+# What `shoal pretrain` calls the weights in the folder that it writes.
+ENCODER = "encoder.safetensors"
+# What weights are taken for that say nothing about themselves.
+USUAL, USUAL_SIZE = (18, "cifar"), 32
 
 
 @torch.no_grad()
@@ -85,12 +98,12 @@ def encode(
 
 def embed_folder(
     path: str | os.PathLike[str],
-    weights: str | os.PathLike[str],
+    weights: str | os.PathLike[str] | nn.Module,
     out: str | os.PathLike[str] | None = None,
     *,
-    size: int = 32,
-    depth: int = 18,
-    stem: str = "cifar",
+    size: int | None = None,
+    depth: int | None = None,
+    stem: str | None = None,
     domain_from: str | None = None,
     skip_bad: bool = False,
     batch_size: int = 1024,
@@ -105,15 +118,17 @@ def embed_folder(
     ----------
     path : path
         ``path/domain/*.jpg`` or ``path/domain/class/*.jpg``.
-    weights : path
-        Backbone; see :func:`shoal.vision.nets.load_backbone`.
+    weights : path or Module
+        The folder that ``shoal pretrain`` wrote, a file of weights (see
+        :func:`shoal.vision.nets.load_backbone`), or a network as for :func:`encode`.
     out : path or None, default=None
         ``.npz`` file to write, with arrays ``X``, ``domain``, ``id`` and, where there
         are class folders, ``label``: ``shoal.io.read`` takes it as it is.
-    size : int, default=32
-        Height and width that images are cut and resized to.
-    depth, stem
-        Of the backbone.
+    size : int or None, default=None
+        Height and width that images are cut and resized to; None: as in the training,
+        or 32 where the weights do not tell.
+    depth, stem : int or None and str or None, default=None
+        Of the ResNet in a file; None: those that its weights have.
     domain_from, skip_bad
         As :func:`shoal.datasets.load_image_folder`.
     batch_size, device, normalize
@@ -127,7 +142,7 @@ def embed_folder(
     """
     if out is not None and Path(out).suffix != ".npz":
         raise ValueError(f"out must end in .npz, got {os.fspath(out)!r}")
-    net = load_backbone(weights, depth=depth, stem=stem)
+    net, size = _open_encoder(weights, depth, stem, size)
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
     bunch = encode_files(
         net,
@@ -142,6 +157,46 @@ def embed_folder(
     if out is not None:
         write_features(Path(out), bunch)
     return bunch
+
+
+def load_encoder(
+    file: Path, *, depth: int | None = None, stem: str | None = None
+) -> ResNet:
+    """Backbone of a file; depth and stem are those of its weights, if not given."""
+    # What save_backbone was told of them is not asked: the weights cannot be wrong.
+    found = find_architecture(backbone_weights(read_weights(file))) or USUAL
+    return load_backbone(
+        file,
+        depth=found[0] if depth is None else depth,
+        stem=found[1] if stem is None else stem,
+    )
+
+
+def find_size(file: Path) -> int:
+    """Side of the images that a file's network was trained on; 32 if it is silent."""
+    told = read_facts(file).get("size", str(USUAL_SIZE))
+    if not told.isdecimal() or int(told) == 0:
+        raise ValueError(
+            f'size in "{file}" must be a whole number from 1, got {told!r}; give size'
+        )
+    return int(told)
+
+
+def _open_encoder(
+    weights: Any, depth: int | None, stem: str | None, size: int | None
+) -> tuple[nn.Module, int]:
+    """A network, given or read, and the size of the images for it."""
+    if isinstance(weights, nn.Module):
+        return weights, USUAL_SIZE if size is None else size
+    if not isinstance(weights, (str, os.PathLike)):
+        raise TypeError(
+            "weights must be a path to weights, or a network such as "
+            f"shoal.vision.nets.resnet(18), got {type(weights).__name__}"
+        )
+    file = Path(weights)
+    file = file / ENCODER if file.is_dir() else file
+    net = load_encoder(file, depth=depth, stem=stem)
+    return net, find_size(file) if size is None else size
 
 
 def encode_files(
