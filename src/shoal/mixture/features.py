@@ -139,7 +139,7 @@ class FeatureMap:
 
     def _near_zero(self) -> bool:
         """Whether adding the centres of columns keeps 12 digits of what is added to."""
-        digits = 1e-12 / np.finfo(self.dtype_).eps
+        digits = 1e-12 / np.finfo(np.dtype(self.dtype_)).eps
         return bool((np.abs(self.centre_) <= digits * self.spread_).all())
 
     # ---- scaling ------------------------------------------------------------------
