@@ -10,7 +10,7 @@ import shoal
 HOME = Path(shoal.__file__).parent
 # From the ground up; a module may import from its own floor and those below.
 FLOORS = (
-    ("exceptions", "probability", "validation", "bumps"),
+    ("exceptions", "probability", "validation", "bumps", "wide"),
     ("canonical", "novelty", "rank"),
     ("stages",),
     ("words", "explained"),

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import shoal
-from shoal import DomainMixture
+from shoal import DDFA, DomainMixture
 from shoal.analysis.diagnose import diagnose
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import ShoalWarning
@@ -186,6 +186,15 @@ def test_columns_win_where_components_miss_the_classes(make):
     assert {"column components", "column linear"} <= set(model.held_out_)
     assert model.features_.expansion == "linear"
     assert matched_accuracy(labels, model.labels_) > 0.85
+
+
+def test_ddfa_sees_components_of_wide_tables_too(tmp_path):
+    X, domains, labels = wide(300, 60)
+    model = quietly(DDFA(3, random_state=0), X, domains)
+    assert model.discriminator_.chosen_ == "components"
+    assert matched_accuracy(labels, model.labels_) > 0.9
+    again = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert_array_equal(again.predict_proba(X, domains), model.predict_proba(X, domains))
 
 
 def test_a_model_of_components_is_saved_asked_and_fitted_again(tmp_path):

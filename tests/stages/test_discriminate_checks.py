@@ -9,6 +9,7 @@ from shoal.stages.discriminate import (
     Discriminator,
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
+    LeadingComponents,
     OracleDiscriminator,
     RadialBumps,
 )
@@ -47,8 +48,9 @@ def statuses(results):
         (EarlyStoppedMLP((32,), batch_size=32), 54),
         (EarlyStoppedBoosting(), 54),
         (RadialBumps(), 46),
+        (LeadingComponents(), 46),
     ],
-    ids=["logistic", "in-sample", "auto", "mlp", "lightgbm", "bumps"],
+    ids=["logistic", "in-sample", "auto", "mlp", "lightgbm", "bumps", "components"],
 )
 def test_no_check_fails(estimator, n_passed):
     if isinstance(estimator, EarlyStoppedBoosting):

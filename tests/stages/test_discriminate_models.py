@@ -13,8 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from shoal.stages.discriminate import (
+    Discriminator,
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
+    LeadingComponents,
     RadialBumps,
     choose_discriminator,
     named_discriminator,
@@ -306,7 +308,42 @@ def test_equal_candidates_go_to_the_first():
     assert simplest_within_error(losses, np.full(4, 0.25))[0] == 0
 
 
+@pytest.mark.parametrize("shape", [(30, 4), (300, 150), (150, 300)])
+def test_components_are_those_of_numpy(shape, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape) @ np.diag(np.linspace(3, 1, shape[1]))
+    X -= X.mean(axis=0)
+    found = LeadingComponents(3).fit(X)
+    Z = found.transform(X)
+    assert_allclose((Z**2).mean(), 1)
+    directions = np.linalg.svd(X)[2][:3]
+    cosines = directions @ found.components_
+    cosines /= np.linalg.norm(found.components_, axis=0)
+    assert_allclose(np.abs(cosines), np.eye(3), atol=1e-6)
+    assert LeadingComponents(50).fit_transform(X[:20, :2]).shape == (20, 2)
+
+
+def test_components_of_wide_tables_tell_classes_not_rows(seed):
+    """In 300 columns 240 rows are told apart by chance; six components cannot."""
+    rng = np.random.default_rng(seed)
+    prevalence = np.array([[0.7, 0.2, 0.1], [0.1, 0.7, 0.2], [0.2, 0.1, 0.7]])
+    domains = np.repeat(np.arange(3), 80)
+    labels = np.array([rng.choice(3, p=prevalence[domain]) for domain in domains])
+    X = rng.normal(size=(240, 300))
+    X[:, :20] += 1.5 * rng.normal(size=(3, 20))[labels]
+    model = Discriminator(random_state=0).fit(X, domains)
+    assert model.chosen_ == "components"
+    assert model.losses_["components"] < model.losses_["logistic"]
+    truth = prevalence.T[labels] / prevalence.T[labels].sum(axis=1, keepdims=True)
+    wide = Discriminator("logistic", random_state=0).fit(X, domains)
+    errors = [np.abs(one.predict_proba(X) - truth).mean() for one in (model, wide)]
+    assert errors[0] < errors[1] / 2
+
+
 def test_what_is_worth_trying():
+    assert worth_trying("components", 240, 300)
+    assert not worth_trying("components", 6_000, 300)
+    assert not worth_trying("components", 240, 9)
     assert worth_trying("logistic", 10, 500)
     assert worth_trying("quadratic", 100, 2)
     assert not worth_trying("quadratic", 99, 2)

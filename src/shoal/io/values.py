@@ -34,6 +34,7 @@ CLASSES = {
     "FeatureMap": "shoal.mixture.features",
     "GivenClusters": "shoal.stages.discretize.given",
     "KMeansDiscretizer": "shoal.stages.discretize.centers",
+    "LeadingComponents": "shoal.stages.discriminate.named",
     "Novelty": "shoal.novelty",
     "Penalties": "shoal.mixture.objective",
     "PointMassDiscretizer": "shoal.stages.discretize.masses",

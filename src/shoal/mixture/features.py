@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import svds
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
 from shoal.bumps import bump_width, gaussian_bumps
 from shoal.validation import is_sparse
+from shoal.wide import leading_directions
 
 __all__ = ["EXPANSIONS", "LINEAR", "SCALES", "FeatureMap"]
 
@@ -33,8 +33,6 @@ EXPANSIONS = (
 LINEAR = ("linear", "components")
 
 BLOCK_ROWS = 8192
-# Up to this many rows or columns all principal components are found at once.
-EXACT = 100
 # A value this many robust spreads from the median is an accident of recording: it is
 # pulled in, so that one wild cell cannot flatten its column.
 WILD = 30.0
@@ -219,7 +217,7 @@ class FeatureMap:
         """Directions of the largest variance, scaled to a mean variance of one."""
         root = np.sqrt(row_weight / row_weight.sum()).astype(self.dtype_)
         weighted = Z.multiply(root[:, None]) if is_sparse(Z) else root[:, None] * Z
-        values, directions = _leading(weighted, min(self.n_components, *Z.shape))
+        values, directions = leading_directions(weighted, self.n_components)
         scale = np.sqrt(np.mean(values**2))
         self.components_ = (directions.T / scale).astype(self.dtype_)
 
@@ -243,19 +241,6 @@ class FeatureMap:
                 log_domain_given_x = log_proba(proba)
             extra = log_domain_given_x
         return np.hstack([Z, extra.astype(self.dtype_, copy=False)])
-
-
-def _leading(rows: Any, count: int) -> tuple[Array, Array]:
-    """Largest singular values of a matrix, and their directions as rows."""
-    if min(rows.shape) <= max(EXACT, 2 * count):
-        dense = rows.toarray() if is_sparse(rows) else rows
-        _, values, directions = np.linalg.svd(dense, full_matrices=False)
-        return values[:count], directions[:count]
-    # the search begins where the order of rows and columns has no say
-    squares = rows.multiply(rows) if is_sparse(rows) else rows**2
-    first = np.asarray(squares.sum(axis=int(rows.shape[0] < rows.shape[1]))).ravel()
-    _, values, directions = svds(rows, count, v0=first)
-    return values[::-1], directions[::-1]
 
 
 def log_proba(domain_given_x: Array) -> Array:

@@ -17,6 +17,7 @@ from shoal.mixture.options import MANY_CLASSES, RIDGE_FACTOR, Options
 from shoal.mixture.rows import fold_of_rows
 from shoal.mixture.starts import Start, best_starts, find_starts
 from shoal.mixture.training import TrainingRows
+from shoal.wide import ROWS_PER_COLUMN, few_components, is_wide
 
 __all__ = [
     "Record",
@@ -40,13 +41,8 @@ ALIKE = 1.5
 DOUBT = 2.0
 # Nats that are not worth further columns, however small the standard error.
 LEAST_GAIN = 1e-3
-# A column and a bump need rows to be learned from.
-ROWS_PER_COLUMN = 20
+# Numbers of bumps to try; a bump is one more column to be learned.
 BUMPS = (150, 100, 60)
-# Where there are too few rows for so many columns: components, if they are far fewer.
-WIDE_COLUMNS = 10
-ROWS_PER_COMPONENT = 40
-MOST_COMPONENTS = 50
 
 
 @dataclass(frozen=True)
@@ -233,23 +229,11 @@ def list_expansions(
     """Expansions to compare, simplest first; ``bumps`` are the numbers of them."""
     if expansion != "auto":
         return [expansion]
-    if _is_wide(sample):
+    if is_wide(sample.n_rows, sample.X.shape[1]):
         return ["components", "linear"]
     if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
         return ["linear"]
     return ["linear", "rbf"]
-
-
-def _is_wide(sample: TrainingRows) -> bool:
-    """Whether there are too few rows for the columns, but enough for components."""
-    n_columns = sample.X.shape[1]
-    if n_columns < WIDE_COLUMNS or sample.n_rows >= ROWS_PER_COLUMN * n_columns:
-        return False
-    return 2 <= _n_components(sample) <= n_columns // 2
-
-
-def _n_components(sample: TrainingRows) -> int:
-    return min(sample.n_rows // ROWS_PER_COMPONENT, MOST_COMPONENTS)
 
 
 def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
@@ -266,7 +250,7 @@ def feature_map(
     """Features of one rung, fitted; as many bumps as the rows can carry."""
     n_components = _n_bumps(sample, bumps) or bumps[-1]
     if expansion == "components":
-        n_components = max(_n_components(sample), 1)
+        n_components = few_components(sample.n_rows)
     features = FeatureMap(
         scale,
         expansion,

@@ -14,7 +14,11 @@ from shoal.stages.discriminate.early_stopping import (
     EarlyStoppedMLP,
 )
 from shoal.stages.discriminate.estimator import Discriminator
-from shoal.stages.discriminate.named import RadialBumps, named_discriminator
+from shoal.stages.discriminate.named import (
+    LeadingComponents,
+    RadialBumps,
+    named_discriminator,
+)
 from shoal.stages.discriminate.oracle import OracleDiscriminator
 
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "Discriminator",
     "EarlyStoppedBoosting",
     "EarlyStoppedMLP",
+    "LeadingComponents",
     "OracleDiscriminator",
     "RadialBumps",
     "choose_discriminator",

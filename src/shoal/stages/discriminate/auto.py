@@ -11,17 +11,17 @@ from shoal.probability import TINY
 from shoal.stages.discriminate.crossfit import cross_fit_proba, rows_per_domain
 from shoal.stages.discriminate.named import RadialBumps
 from shoal.validation import row_weights
+from shoal.wide import ROWS_PER_COLUMN, is_wide
 
 __all__ = ["AUTO_CANDIDATES", "Choice", "choose_discriminator", "worth_trying"]
 
 Array = np.ndarray[Any, Any]
 
 # From simple to flexible: a tie goes to the earlier one.
-AUTO_CANDIDATES = ("logistic", "quadratic", "rbf", "mlp")
+AUTO_CANDIDATES = ("components", "logistic", "quadratic", "rbf", "mlp")
 
 # An expansion is tried with this many rows per column (below, the plain columns
 # win), and up to this many numbers in the expanded table (minutes a fit above it).
-ROWS_PER_COLUMN = 20
 MAX_CELLS = 10_000_000
 ROWS_FOR_MLP = 2_000
 
@@ -50,6 +50,8 @@ def worth_trying(name: str, n_samples: int, n_features: int) -> bool:
     """Tell whether a named candidate suits a table of this size."""
     if name == "mlp":
         return n_samples >= ROWS_FOR_MLP
+    if name == "components":
+        return is_wide(n_samples, n_features)
     columns = {
         "quadratic": n_features * (n_features + 3) // 2,
         "rbf": n_features + RadialBumps().n_centers,

@@ -45,8 +45,8 @@ class Discriminator(DomainClassifier):
     ----------
     estimator : str, classifier, list or callable, default="auto"
         - any scikit-learn classifier with ``predict_proba``: cloned, never changed;
-        - "logistic", "quadratic", "rbf", "mlp", "boost" or "lightgbm"
-          (:func:`~shoal.stages.discriminate.named_discriminator`);
+        - "components", "logistic", "quadratic", "rbf", "mlp", "boost" or
+          "lightgbm" (:func:`~shoal.stages.discriminate.named_discriminator`);
         - "auto", or a list of the above from simple to flexible: the simplest whose
           held-out loss is within one standard error of the best (judged on at most
           about 20,000 rows, see

@@ -9,12 +9,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.bumps import bump_width, gaussian_bumps
+from shoal.probability import TINY
 from shoal.stages.discriminate.early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
 )
+from shoal.wide import few_components, leading_directions
 
-__all__ = ["NAMES", "RadialBumps", "named_discriminator"]
+__all__ = ["NAMES", "LeadingComponents", "RadialBumps", "named_discriminator"]
 
 Array = np.ndarray[Any, Any]
 
@@ -77,6 +79,46 @@ class RadialBumps(TransformerMixin, BaseEstimator):
         return tags
 
 
+class LeadingComponents(TransformerMixin, BaseEstimator):
+    """Principal components in place of the columns of X, which are centred already.
+
+    Scikit-learn's PCA wants to know how many columns there will be, and its solver for
+    large tables depends on their order.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        At most as many as there are rows or columns are used.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_components)
+        Their mean variance is one.
+    """
+
+    def __init__(self, n_components: int = 10) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions of largest variance; ``y`` is ignored."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        values, directions = leading_directions(X, self.n_components)
+        scale = np.sqrt(np.mean(values**2) / len(X))
+        self.components_ = (directions.T / max(scale, TINY)).astype(X.dtype)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """One column for each component."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return np.asarray(X @ self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
 def _log_linear(*expansion: Any) -> Any:
     """Multinomial logistic regression on standardized, maybe expanded, columns."""
     from sklearn.linear_model import LogisticRegression
@@ -86,6 +128,10 @@ def _log_linear(*expansion: Any) -> Any:
     return make_pipeline(
         StandardScaler(), *expansion, LogisticRegression(max_iter=1000)
     )
+
+
+def _components(counts: Array) -> Any:
+    return _log_linear(LeadingComponents(few_components(counts.sum())))
 
 
 def _logistic(counts: Array) -> Any:
@@ -125,6 +171,7 @@ def _lightgbm(counts: Array) -> Any:
 
 
 _MAKERS: dict[str, Callable[[Array], Any]] = {
+    "components": _components,
     "logistic": _logistic,
     "quadratic": _quadratic,
     "rbf": _rbf,
@@ -142,8 +189,9 @@ def named_discriminator(name: str, counts: Array) -> Any:
 
     Parameters
     ----------
-    name : {"logistic", "quadratic", "rbf", "mlp", "boost", "lightgbm"}
-        Logistic regression on standardized columns, with their squares and products
+    name : {"components", "logistic", "quadratic", "rbf", "mlp", "boost", "lightgbm"}
+        Logistic regression on principal components of the standardized columns, on
+        these themselves ("logistic"), with their squares and products
         ("quadratic") or with :class:`RadialBumps` ("rbf"); a network with the best
         held-out epoch ("mlp"); trees with early stopping, of scikit-learn ("boost")
         or of lightgbm.

@@ -1,0 +1,75 @@
+"""Tables with too few rows for their columns, and how many components they can carry.
+
+In many columns the rows of a few domains can be told apart by chance, and classes that
+are learned from all of them tend to be the domains again.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import svds
+
+from shoal.validation import is_sparse
+
+__all__ = ["ROWS_PER_COLUMN", "few_components", "is_wide", "leading_directions"]
+
+Array = np.ndarray[Any, Any]
+
+# A column needs so many rows to be learned from.
+ROWS_PER_COLUMN = 20
+# Fewer columns than these are few in any case.
+WIDE_COLUMNS = 10
+ROWS_PER_COMPONENT = 40
+MOST_COMPONENTS = 50
+# Up to this many rows or columns all directions are found at once.
+EXACT = 100
+
+
+def few_components(n_rows: int) -> int:
+    """Principal components that so many rows can carry.
+
+    Examples
+    --------
+    >>> few_components(240), few_components(100_000)
+    (6, 50)
+    """
+    return max(1, min(int(n_rows) // ROWS_PER_COMPONENT, MOST_COMPONENTS))
+
+
+def is_wide(n_rows: int, n_columns: int) -> bool:
+    """Whether there are too few rows for the columns, but enough for components.
+
+    Examples
+    --------
+    >>> is_wide(240, 50), is_wide(24_000, 50), is_wide(240, 8)
+    (True, False, False)
+    """
+    if n_columns < WIDE_COLUMNS or n_rows >= ROWS_PER_COLUMN * n_columns:
+        return False
+    return 2 <= few_components(n_rows) <= n_columns // 2
+
+
+def leading_directions(rows: Any, count: int) -> tuple[Array, Array]:
+    """Largest singular values of a matrix, and their directions as rows.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse array} of shape (n_rows, n_columns)
+    count : int
+        How many, at most as many as there are rows or columns.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+    directions : ndarray of shape (count, n_columns)
+    """
+    count = min(count, *rows.shape)
+    if min(rows.shape) <= max(EXACT, 2 * count):
+        dense = rows.toarray() if is_sparse(rows) else rows
+        _, values, directions = np.linalg.svd(dense, full_matrices=False)
+        return values[:count], directions[:count]
+    # the search begins where the order of rows and columns has no say
+    squares = rows.multiply(rows) if is_sparse(rows) else rows**2
+    first = np.asarray(squares.sum(axis=int(rows.shape[0] < rows.shape[1]))).ravel()
+    _, values, directions = svds(rows, count, v0=first)
+    return values[::-1], directions[::-1]
