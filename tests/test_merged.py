@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shoal import DDFA, DomainMixture
 from shoal.datasets import load_penguins
 from shoal.datasets.generated import make_latent_shift
+from shoal.merged import add_up, original
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,26 @@ def test_probabilities_of_merged_classes_add_up(model, penguins):
     assert_allclose(
         merged.prevalence_[:, both], model.prevalence_[:, [0, 2]].sum(axis=1)
     )
+
+
+def test_merges_of_merged_classes_add_up_to_the_fit():
+    X, domains, _ = make_latent_shift(
+        1000, n_classes=4, n_domains=6, separation=1.0, random_state=0
+    )
+    model = DomainMixture(4, search=False, random_state=0).fit(X, domains)
+    model = model.set_names(list("abcd"))
+    twice = model.merge("a", "b", name="ab").merge("ab", "d", name="abd")
+    assert original(twice) is model
+    alone, own = twice.class_names_.index("c"), [0.4, 0.3, 0.2, 0.1]
+    assert_allclose(add_up(twice, np.array(own))[alone], 0.2)
+    assert_allclose(twice.prevalence_[:, alone], model.prevalence_[:, 2])
+    for where in (domains, 3, None):
+        whole, parts = (one.predict_proba(X, where) for one in (twice, model))
+        assert_allclose(whole[:, alone], parts[:, 2], atol=1e-9)
+    assert_array_equal(twice.labels_ == alone, model.labels_ == 2)
+    mix = twice.prevalence_.mean(axis=0)
+    assert_allclose(twice.predict_proba(X, prevalence=mix), twice.predict_proba(X))
+    assert twice.score(X, domains) == model.score(X, domains)
 
 
 def test_merged_classes_stay_in_canonical_order(model):

@@ -8,9 +8,21 @@ import numpy as np
 from shoal.base import LatentShiftEstimator, class_ids
 from shoal.probability import canonical_order, domain_given_class
 
-__all__ = ["MergedClasses", "merge_classes"]
+__all__ = ["MergedClasses", "add_up", "merge_classes", "original"]
 
 Array = np.ndarray[Any, Any]
+
+
+def original(estimator: Any) -> Any:
+    """The estimator that was fitted, below all merges of its classes."""
+    while hasattr(estimator, "groups"):
+        estimator = estimator.estimator
+    return estimator
+
+
+def add_up(estimator: Any, table: Array) -> Array:
+    """Shares of the classes of the fit, in the last axis, as those of ``estimator``."""
+    return table @ estimator._sum if hasattr(estimator, "groups") else table
 
 
 class MergedClasses(LatentShiftEstimator):
@@ -38,10 +50,11 @@ class MergedClasses(LatentShiftEstimator):
 
     def _see_through(self, names: list[str]) -> Self:
         """Store what follows from the original's solution."""
-        origin = self.estimator
-        self._sum = np.zeros((origin.n_classes_, len(self.groups)))
-        for index, group in enumerate(self.groups):
-            self._sum[list(group), index] = 1
+        origin = original(self)
+        # from the classes of the fit, also where merged classes were merged again
+        below = add_up(self.estimator, np.eye(origin.n_classes_))
+        parts = [below[:, list(group)].sum(axis=1) for group in self.groups]
+        self._sum = np.stack(parts, axis=1)
         self._store(origin.prevalence_ @ self._sum, origin.domains_,
                     origin.domain_weight_)  # fmt: skip
         self.domain_given_class_ = domain_given_class(
@@ -58,18 +71,18 @@ class MergedClasses(LatentShiftEstimator):
         return self
 
     def _class_given_x(self, X: Any) -> Array:
-        return np.asarray(self.estimator._class_given_x(X) @ self._sum)
+        return add_up(self, original(self)._class_given_x(X))
 
     def _posterior(
         self, X: Any, codes: Array | None, prevalence: Array | None
     ) -> Array:
         if prevalence is not None:
             prevalence = self._split_prevalence(prevalence)
-        return np.asarray(self.estimator._posterior(X, codes, prevalence) @ self._sum)
+        return add_up(self, original(self)._posterior(X, codes, prevalence))
 
     def _split_prevalence(self, prevalence: Array) -> Array:
-        """Shares of the parts: as in training within each merged class."""
-        part = self.estimator.class_weight_
+        """Shares of the classes of the fit: as in training within each merged class."""
+        part = original(self).class_weight_
         whole = self._sum.T @ part
         share = np.divide(prevalence, whole, out=np.zeros_like(whole), where=whole > 0)
         split = part * (self._sum @ share)

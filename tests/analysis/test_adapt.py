@@ -140,14 +140,58 @@ def test_table_has_one_row_per_class(clouds):
     assert_allclose(table["estimate"].sum(), 1)
 
 
-def test_merged_classes_adapt_to_the_sum_of_their_parts(clouds):
-    bunch, model = clouds
-    merged = model.merge(1, 3)
-    rows = bunch.X[bunch.domains == 4]
-    parts, whole = model.adapt(rows), merged.adapt(rows)
-    expected = [parts.prevalence[list(group)].sum() for group in merged.groups]
-    assert_allclose(whole.prevalence, expected, atol=0.03)
+@pytest.fixture(scope="module")
+def overlapping():
+    """Classes that overlap: how a merged one is split says much of its share."""
+    X, domains, _ = make_latent_shift(
+        4000,
+        n_classes=4,
+        n_domains=8,
+        n_features=4,
+        separation=1.0,
+        alpha=1.0,
+        random_state=0,
+    )
+    model = DomainMixture(4, search=False, random_state=0).fit(X, domains)
+    return X[domains == 4], model
+
+
+def test_merged_classes_adapt_to_the_sum_of_their_parts(overlapping):
+    rows, model = overlapping
+    merged = model.merge(0, 1, name="ab")
+    parts, whole = (one.adapt(rows, random_state=0) for one in (model, merged))
+    expected = [parts.prevalence[group].sum() for group in merged.groups]
+    assert_allclose(whole.prevalence, expected)
     assert whole.fit_score == parts.fit_score
+    together = [parts.predict_proba(rows)[:, g].sum(axis=1) for g in merged.groups]
+    assert_allclose(whole.predict_proba(rows), np.stack(together, axis=1))
+
+
+def test_intervals_of_merged_classes_come_from_draws_added_up(overlapping):
+    rows, model = overlapping
+    named = model.set_names(list("abcd"))
+    twice = named.merge("a", "b", name="ab").merge("ab", "d", name="rest")
+    parts, whole = (one.adapt(rows, random_state=0) for one in (named, twice))
+    c, rest = (twice.class_names_.index(name) for name in ("c", "rest"))
+    assert_allclose([whole.low[c], whole.high[c]], [parts.low[2], parts.high[2]])
+    # what one class gains the others lose: the same draws, seen from the other side
+    assert_allclose(whole.low[rest], 1 - whole.high[c])
+    assert_allclose(whole.high[rest], 1 - whole.low[c])
+
+
+def test_a_merge_undone_leaves_the_mix_of_the_unmerged_model(overlapping):
+    rows, model = overlapping
+    once = model.merge(0, 1, name="ab")
+    twice = once.merge("ab", 2, name="abc")
+    expected = model.adapt(rows, random_state=0).as_domain(8)
+    for merged in (once, twice):
+        found = merged.adapt(rows, random_state=0)
+        joined = found.as_domain(8)
+        assert_allclose(joined.prevalence_[-1], found.prevalence)
+        assert joined.class_names_ == merged.class_names_
+        while hasattr(joined, "groups"):
+            joined = joined.estimator
+        assert_array_equal(joined.prevalence_, expected.prevalence_)
 
 
 def test_ddfa_adapts(clouds):

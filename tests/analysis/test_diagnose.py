@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from shoal.analysis.diagnose import diagnose, with_columns
+from shoal.analysis.diagnose.findings import _kept
 from shoal.datasets import load_activities, load_penguins, make_latent_shift
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
@@ -234,6 +235,35 @@ def test_bad_arguments_are_named(clean, change, message):
     model, X, domains = clean
     with pytest.raises(ValueError, match=message):
         model.diagnose(X, **{"domains": domains, **change})
+
+
+# ---- a share of the gain -------------------------------------------------------
+
+
+def kept(gain: float, through: float):
+    """The finding on a free guesser's gain and that through the classes."""
+    numbers = {
+        "guesser": "trees",
+        "gain": gain,
+        "gain_error": 0.004,
+        "gain_null": [-0.01, 0.0, 0.01],
+        "gain_through": through,
+        "gain_kept": through / gain,
+        "gain_lost_sure": 9.0,
+    }
+    return _kept(numbers)
+
+
+def test_a_share_of_next_to_nothing_is_no_finding():
+    assert kept(0.0002, -0.033).status == "ok"
+    assert kept(0.02, 0.0).status == "ok"  # within what shuffled domains give
+
+
+def test_a_gain_that_is_lost_is_none_of_it():
+    found = kept(0.2, -0.033)
+    assert found.status == "fail"
+    assert "The classes keep none of what tells domains apart" in found.reason
+    assert "keep only 50% of what" in kept(0.2, 0.1).reason
 
 
 # ---- other estimators ----------------------------------------------------------

@@ -117,6 +117,30 @@ def test_wrong_usage_is_one_document_with_json(cli, arguments, named):
     assert document["files"] == []
 
 
+RANGES = {
+    "fit x --level 90": ("--level must be a number from 0.01 to 0.999, got 90", "0.9"),
+    "fit x --level=90": ("--level must be a number from 0.01 to 0.999, got 90", "0.9"),
+    "fit x --bootstrap 1": ("--bootstrap must be a whole number from 2, got 1", "200"),
+    "fit x --seed -1": ("--seed must be a whole number from 0, got -1", "0"),
+    "fit x --seed one": ("--seed must be a whole number from 0, got one", "0"),
+    "fit x --sample 1": ("--sample must be a whole number from 2, got 1", "2"),
+    "predict m x --min-confidence 2": (
+        "--min-confidence must be a number from 0 to 1, got 2", "0.8"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "said"), RANGES.items(), ids=RANGES)
+def test_a_value_out_of_range_is_told_with_the_range(cli, command, said):
+    result = cli(*command.split())
+    option = said[0].split()[0]
+    assert result.code == 2
+    assert result.stderr.splitlines() == [
+        f"error[E002] {said[0]}",
+        f"hint: such as {option} {said[1]}",
+    ]
+
+
 # ---- how a command ends ----------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ run), runs one command, and looks at how it ended and that the folder is as it w
 import hashlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -161,6 +162,38 @@ READING = {
     ),
     "features after a space": Case(
         GOOD, f"{FIT} --features size mass", "E002", 2, '"mass"', "size,mass"
+    ),
+    "a feature that is the domain": Case(
+        GOOD, f"{FIT} --features site,size", "E145", 2,
+        '"site" is named by --domain and by --features',
+    ),
+    "a feature that is the label": Case(
+        GOOD, f"{FIT} --features mass --label mass", "E145", 2,
+        '"mass" is named by --label and by --features',
+    ),
+    "parts of a CSV file to keep": Case(
+        GOOD, f"{FIT} --checkpoint kept", "E145", 2, "--checkpoint is for data read in",
+    ),
+    "parts of a CSV file at a time": Case(
+        GOOD, f"{FIT} --workers 2", "E145", 2, "--workers is for data read in parts",
+    ),
+    "parts in memory": Case(
+        GOOD, f"{FIT} --workers 2 --engine memory", "E145", 2, "not for --engine",
+    ),
+    "a network to tune that is not there": Case(
+        GOOD, f"{FIT} --fine-tune", "E145", 2, "--fine-tune is for the network",
+    ),
+    "pixels without a network": Case(
+        GOOD, "choose x.csv --domain site --size 8", "E145", 2, "--size is for the net",
+    ),
+    "a device without a network": Case(
+        GOOD, f"diagnose x.csv {DOMAIN} --device cuda", "E145", 2, "--device is for",
+    ),
+    "domains from the names of no images": Case(
+        GOOD, f"{FIT} --domain-from (.)", "E145", 2, "--domain-from is for a folder of",
+    ),
+    "bad images of a table": Case(
+        GOOD, f"check x.csv {DOMAIN} --skip-bad", "E145", 2, "--skip-bad is for",
     ),
     "dropped columns after a space": Case(
         GOOD, f"{FIT} --drop size mass", "E002", 2, '"mass"', "--drop size,mass"
@@ -445,7 +478,7 @@ MODEL = {
     ),
     "a mix of several domains": Case(
         GOOD, "predict run penguins.csv --prevalence run/prevalence.csv", "E163", 3,
-        "several rows",
+        "has the mixes of 3 domains: Biscoe, Dream, Torgersen", "keep the rows of one",
     ),
     "a mix that is a list": Case(
         text("m.json", "[1, 2]"), "predict run penguins.csv --prevalence m.json",
@@ -499,7 +532,37 @@ MODEL = {
     "an unknown section": Case(
         GOOD, "report run --sections where,when", "E002", 2, "when", "trust"
     ),
-    "a page of no size": Case(GOOD, "report run --max-mb 0", "E002", 2, "--max-mb"),
+    "a page of no size": Case(
+        GOOD, "report run --max-mb 0", "E002", 2,
+        "--max-mb must be a number from 0.1 to 15, got 0", "--max-mb 5",
+    ),
+    "two mixes": Case(
+        text("m.json", '{"c0": 0.2, "c2": 0.5, "c1": 0.3}'),
+        "predict run penguins.csv --prevalence m.json --pooled", "E002", 2,
+        "--pooled and --prevalence exclude each other",
+    ),
+    "a device for a model of columns": Case(
+        GOOD, "predict run penguins.csv --device cuda", "E145", 2, "--device is for",
+    ),
+    **{
+        f"{option} beside a model": Case(
+            GOOD, f"diagnose penguins.csv --model run {option} {value}", "E002", 2,
+            f"{option} is for a new fit",
+        )
+        for option, value in (
+            ("--domain", "nonsense"), ("--features", "nope"), ("--label", "xx"),
+            ("--sample", "50"), ("--k", "2"), ("--size", "8"),
+        )
+    },
+    "a run in the folder of its own model": Case(
+        GOOD, f"fit x.csv {DOMAIN} --k 2 --out run/model", "E136", 2,
+        '"run/model" already holds a saved model', "--force",
+    ),
+    "an adapted run in the folder of a model": Case(
+        lambda f: shutil.copytree(f / "run" / "model", f / "alone"),
+        "adapt run penguins.csv --domain-name New --out alone", "E136", 2,
+        '"alone" already holds a saved model', "--force",
+    ),
 }  # fmt: skip
 
 

@@ -83,6 +83,7 @@ BAD = {
     "a flag that is a word": ('counts = "yes"', "has counts = 'yes'"),
     "an option that is a flag": ("domain = true", "has domain = True"),
     "several values": ('domain = ["a", "b"]', "has domain = ['a', 'b']"),
+    "out of range": ("level = 90", "has level = 90, which must be a number from 0.01"),
     "config in a config": ('config = "other.toml"', 'unknown option "config"'),
 }
 
@@ -111,7 +112,7 @@ def test_a_value_of_the_wrong_kind_is_named(cli, tmp_path: Path):
     (tmp_path / "shoal.toml").write_text('seed = "one"')
     ended = cli("fit", "x.csv", "--config", "shoal.toml")
     assert ended.code == 2
-    assert "--seed" in ended.stderr
+    assert 'error[E160] "shoal.toml" has seed = one' in ended.stderr
 
 
 def test_names_of_columns():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import shoal as package
 from shoal.datasets import load_penguins, make_latent_shift
+from shoal.io import read_manifest
 
 FILES = {
     "assignments.parquet",
@@ -110,6 +112,17 @@ def test_an_earlier_run_is_only_replaced_by_force(cli, fitted: Path):
     assert cli(*FIT, *more, "--force").code == 0
     assert (fitted / "notes.txt").read_text() == "mine"
     assert (fitted / "report.html").stat().st_mtime_ns != before[fitted / "report.html"]
+
+
+def test_a_saved_model_gives_way_only_by_force(cli, fitted: Path, tmp_path: Path):
+    """Both in one folder: the old one would be taken for that of the run."""
+    shutil.copytree(fitted / "model", tmp_path / "alone")
+    more = ["--label", "species", "--id", "bird", "--out", "alone", "--quiet"]
+    refused = cli(*FIT, *more, "--seed", "1")
+    assert refused.code == 2
+    assert 'error[E136] "alone" already holds a saved model' in refused.stderr
+    assert cli(*FIT, *more, "--seed", "1", "--force").code == 0
+    assert read_manifest(tmp_path / "alone")["seed"] == 1
 
 
 NOTES = {"sea": ["fish salt", "wave boat"], "land": ["hay grass", "tree cow"]}

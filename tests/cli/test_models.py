@@ -159,6 +159,10 @@ def test_adapt_learns_a_place_and_leaves_the_model_alone(
     assert table["domain"].unique().tolist() == [*model.domains_, "Anvers"]
     old = pd.read_csv(fitted / "prevalence.csv")
     assert_allclose(table[["estimate", "lo", "hi"]][:9], old[["estimate", "lo", "hi"]])
+    mix = ["--prevalence", "run-Anvers/prevalence.csv", "--out", "m.csv"]
+    assert cli("predict", "run", "dream.csv", *mix).code == 0
+    rows = pd.read_csv(tmp_path / "m.csv")
+    assert_allclose(rows.filter(like="p_"), expected.predict_proba(X), atol=1e-7)
     dream.assign(island="Anvers").to_csv(tmp_path / "anvers.csv", index=False)
     assert cli("predict", "run-Anvers", "anvers.csv", "--out", "p.csv").code == 0
     rows = pd.read_csv(tmp_path / "p.csv")
@@ -324,6 +328,17 @@ def test_diagnose_of_a_model_and_of_data(cli, fitted: Path, tmp_path: Path):
     assert shown.code == 0
     assert "! caution" in shown.stdout
     assert "Verdict: ! use with caution" in shown.stdout
+
+
+def test_what_a_file_says_of_a_fit_is_no_word_about_a_model(
+    cli, fitted: Path, tmp_path
+):
+    """One file of options serves fit, and diagnose of what was fitted."""
+    (tmp_path / "shoal.toml").write_text('domain = "island"\nlabel = "species"\n')
+    given = ["--model", "run", "--config", "shoal.toml", "--permutations", "2"]
+    ended = cli("diagnose", "penguins.csv", *given)
+    assert ended.code == 0, ended.stderr
+    assert "of the average domain" in ended.stdout
 
 
 def test_check_tells_all_it_saw(cli, fitted: Path, tmp_path: Path):

@@ -111,6 +111,12 @@ def test_counts_of_groups_and_of_a_class_called_group(cli, fitted: Path, tmp_pat
     assert after[1:].equals(before[1:])
 
 
+def test_shares_are_of_the_average_domain(cli, fitted: Path):
+    """Domains count alike in them, however many rows each has."""
+    ended = cli("name", "run", "--list")
+    assert "share of the average domain" in ended.stdout
+
+
 def test_the_command_says_what_keeps_the_old_classes(cli, fitted: Path):
     shown = cli("name", "run", "--set", "c0=Adelie").stdout
     kept = "summary.json, diagnostics.json, assignments.parquet"

@@ -163,6 +163,42 @@ def test_errors_do_not_quote(secret: Path, cli, change, command, code):
     assert found_in(ended.stdout + ended.stderr) == []
 
 
+@pytest.mark.parametrize(
+    ("code", "cell", "more"),
+    [("E130", -4711, ["--counts"]), ("W148", -9999, [])],
+)
+def test_messages_do_not_quote_numbers(cli, tmp_path: Path, code, cell, more):
+    frame = pd.DataFrame({"site": list("abc") * 30, "size": np.arange(90) * 7 % 11})
+    frame.loc[[4, 50], "size"] = cell
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    check = ["check", "odd.csv", "--domain", "site", "--json", *more]
+    assert str(cell) in cli(*check).stdout
+    ended = cli(*check, "--redact")
+    texts = {one["code"]: one["text"] for one in json.loads(ended.stdout)["messages"]}
+    assert texts[code] == CATALOGUE[code].title
+    assert str(cell) not in ended.stdout + ended.stderr
+
+
+def test_groups_that_few_rows_share_have_no_names(cli, tmp_path: Path):
+    """A rare domain alone in its group would be known by it."""
+    frame = birds()
+    sea = {"Biscoe": "Weddell", "Dream": "Weddell", "Quixworth Rock": "Mudskipper"}
+    frame["sea"] = frame["island"].map(sea).fillna("Ross")
+    frame.loc[40:45, "island"] = "Smallville Rock"
+    frame.loc[40:45, "sea"] = "Ross"
+    frame.to_csv(tmp_path / "birds.csv", index=False)
+    fit = ["fit", "birds.csv", *READ, "--group", "sea", "--k", "3", "--bootstrap", "5"]
+    assert cli(*fit, "--out", "run", "--quiet", "--redact").code == 0
+    assert leaks(tmp_path / "run") == {}
+    counts = pd.read_csv(tmp_path / "run" / "class_counts.csv", index_col="domain")
+    assert counts["group"].to_dict() == {
+        "Biscoe": "Weddell", "Dream": "Weddell", "Torgersen": "Ross",
+        "rare domain 2": "rare group 3", "rare domain 3": "Ross",
+    }  # fmt: skip
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "rare group 3" in json.dumps(summary["groups"])
+
+
 def test_a_page_of_open_rows_is_not_drawn(fitted: Path, cli, tmp_path: Path):
     ended = cli("report", "run", "--redact", "--out", "page.html")
     assert ended.code == 6

@@ -587,6 +587,24 @@ def test_row_numbers_with_gaps_are_ids():
     assert "ring" in read(survey(ring=shuffled), domain="site").feature_names
 
 
+@pytest.mark.parametrize("order", ["up", "down", "shuffled"])
+def test_the_order_of_rows_does_not_decide_what_numbers_them(order: str) -> None:
+    numbers = {
+        "up": np.arange(1, 91),
+        "down": np.arange(90, 0, -1),
+        "shuffled": np.random.default_rng(0).permutation(np.arange(1, 91)),
+    }[order]
+    table = read(survey(specimen=numbers), domain="site")
+    assert table.feature_names == ["size"]
+    assert [one.code for one in table.messages] == ["W117"]
+    # one number twice, or one left out: no longer the numbers of the rows
+    twice = np.where(numbers == 7, 8, numbers)
+    apart = np.where(numbers == 90, 400, numbers)
+    for others in (twice, apart, 5 - np.roll(numbers, 9)):  # rows count from 0 or up
+        table = read(survey(specimen=others), domain="site")
+        assert table.feature_names == ["size", "specimen"]
+
+
 def test_a_measurement_that_the_table_is_sorted_by_is_a_feature():
     rng = np.random.default_rng(0)
     income = np.sort(rng.choice(np.arange(9_000, 90_000), 90, replace=False))

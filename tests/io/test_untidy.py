@@ -1,7 +1,9 @@
 """Files as people keep them: blanks, 3.0 for 3, other separators, wrong names."""
 
+import bz2
 import gzip
 import io
+import lzma
 import sys
 import zipfile
 from dataclasses import replace
@@ -219,10 +221,91 @@ def test_whole_domains_stored_as_floats(
 
 
 def test_numbers_that_are_names_stay_names(frame: pd.DataFrame) -> None:
-    versions = frame.assign(site=np.resize(["1.0", "1.1", "2.0"], N_ROWS))
-    assert refusal(versions).code == "E109"  # they measure something
     padded = frame.assign(site=np.resize(["01.0", "02.0"], N_ROWS))
     assert set(read(padded, domain="site").domains) == {"01.0", "02.0"}
+
+
+def test_whole_numbers_are_taken_as_words_are(frame: pd.DataFrame) -> None:
+    many = pd.concat([frame] * 30, ignore_index=True)
+    site = np.resize(np.arange(1, 1_201), len(many))
+    assert len(np.unique(read(many.assign(site=site), domain="site").domains)) == 1_200
+    error = refusal(many.assign(site=np.arange(len(many)) // 1.9 // 1))
+    assert error.text == '"site" has 1,895 values in 3,600 rows'
+
+
+@pytest.mark.parametrize("source", ["csv", "parquet", "text"])
+def test_few_fractions_are_names(
+    source: str, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    depths = frame.assign(site=np.resize([0.5, 1.0, 2001.5, 7.0, 12.25], N_ROWS))
+    data: Any = depths.astype({"site": str})
+    if source != "text":
+        data = write(depths, tmp_path / f"x.{source}")
+    table = read(data, domain="site")
+    assert table.domains[:5].tolist() == ["0.5", "1", "2001.5", "7", "12.25"]
+    # the same names where no fraction is among the rows, and in other formats
+    some = depths[depths["site"] % 1 == 0]
+    for other in ("csv", "parquet"):
+        path = write(some, tmp_path / f"some.{other}")
+        piece = next(iter(batches(path, table.schema)))
+        assert piece.domains[:2].tolist() == ["1", "7"]
+
+
+def test_many_fractions_measure_something(frame: pd.DataFrame) -> None:
+    thin = refusal(frame.assign(site=np.resize(np.arange(13) + 0.5, N_ROWS)))
+    assert thin.code == "E109"
+    assert thin.text == '"site" holds fractions and has 13 values in 120 rows'
+    many = pd.concat([frame] * 30, ignore_index=True)
+    levels = np.arange(21) / 2
+    assert refusal(many.assign(site=np.resize(levels, len(many)))).code == "E109"
+    few = read(many.assign(site=np.resize(levels[:20], len(many))), domain="site")
+    assert len(np.unique(few.domains)) == 20
+
+
+# ---- domains that are dates ----------------------------------------------------------
+
+
+def dated(kind: str, frame: pd.DataFrame, folder: Path) -> Path:
+    """A file in which the site is a day, or a day and an hour."""
+    days = pd.Series(np.resize(pd.date_range("2020-01-02", periods=3), N_ROWS))
+    if "hours" in kind:  # only some are midnights
+        days += pd.to_timedelta(np.resize([0, 0, 0, 6, 6, 6], N_ROWS), unit="h")
+    if kind.startswith("date32"):
+        days = days.dt.date
+    if kind.startswith("text"):
+        days = days.astype(str)
+    return write(frame.assign(site=days), folder / f"{kind}.{kind.split('.')[-1]}")
+
+
+@pytest.mark.parametrize("hours", ["", "hours."])
+def test_days_are_the_same_domains_in_every_format(
+    hours: str, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    kinds = ["time.parquet", "text.parquet", "text.csv", "time.csv"]
+    if hours:
+        kinds = [kind.replace(".", ".hours.") for kind in kinds]
+    else:
+        kinds.append("date32.parquet")
+    paths = [dated(kind, frame, tmp_path) for kind in kinds]
+    expected = ["2020-01-02", "2020-01-03", "2020-01-04"]
+    for fitted in paths:
+        table = read(fitted, domain="site")
+        assert table.domains[:3].tolist() == expected
+        if hours:
+            assert table.domains[3] == "2020-01-02 06:00:00"
+        for path in paths:
+            for piece in batches(path, table.schema, batch_rows=3):
+                assert set(piece.domains) <= set(table.domains)
+
+
+def test_models_saved_before_keep_their_midnights(
+    frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = dated("time.parquet", frame, tmp_path)
+    content = read(path, domain="site").schema.to_dict()
+    content["domain"]["rules"] = 2
+    piece = next(iter(batches(path, Schema.from_dict(content))))
+    assert piece.domains[0] == "2020-01-02 00:00:00"
 
 
 # ---- separators and formats ----------------------------------------------------------
@@ -277,6 +360,11 @@ def packed(kind: str, frame: pd.DataFrame) -> bytes:
         np.savez(buffer, X=np.eye(3))
     elif kind == "gzip":
         buffer.write(gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
+    elif kind in ("xz", "bzip2"):
+        pack = lzma.compress if kind == "xz" else bz2.compress
+        buffer.write(pack(frame.to_csv(index=False).encode()))
+    elif kind == "zstd":
+        buffer.write(b"\x28\xb5\x2f\xfd" + bytes(40))
     elif kind == "xls":
         buffer.write(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(40))
     else:
@@ -291,6 +379,9 @@ DISGUISES = [
     ("npz", "is an archive of numpy arrays", "--format npz"),
     ("parquet", "is a Parquet file", "--format parquet"),
     ("gzip", "is packed by gzip", "unpack it, or end its name with .csv.gz"),
+    ("xz", "is packed by xz", "unpack it"),
+    ("bzip2", "is packed by bzip2", "unpack it"),
+    ("zstd", "is packed by zstd", "unpack it"),
 ]
 
 

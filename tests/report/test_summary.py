@@ -283,7 +283,7 @@ def test_words_of_a_topic(texts):
         ["boat", "fish", "net"],
         ["brake", "engine", "wheel"],
     ]
-    assert summary["size"]["unit"] == "words"
+    assert summary["size"]["unit"] == "rows"  # several texts a town
     assert summary["shown_columns"] == ["year"]
     record = summary["cards"][0]["exemplars"][0]["rows"][0]
     assert record["text"] == frame["text"][record["row"]]
@@ -297,3 +297,14 @@ def test_documents_may_be_their_own_domains(texts):
     summary = summarize(model, few, None, kind="counts")
     assert len(summary["domains"]) == len(few)
     assert "×" in summary["cards"][0]["exemplars"][0]["rows"][0]["text"]
+
+
+def test_a_class_is_not_named_after_a_label_that_no_row_of_it_has(penguins):
+    """A matching is filled up with such pairs; the numbers stay those of all of it."""
+    classes = penguins.model.predict(penguins.data.X, penguins.data.domains)
+    labels = np.where(classes == 0, "large", "small").astype(object)
+    labels[np.flatnonzero(classes == 0)[:2]] = "odd"
+    score = penguins.summarize(labels=labels)["score"]
+    assert score["matching"]["c0"] == "large"
+    assert sorted(score["matching"].values()) == ["large", "small"]
+    assert score["accuracy"] == matched_accuracy(labels, classes)

@@ -33,6 +33,21 @@ def test_the_mix_of_a_new_domain_is_that_of_all_its_rows(model, new_domain):
     np.testing.assert_array_equal(found.predict(X), exact.predict(X))
 
 
+def test_merged_classes_are_adapted_to_as_their_parts(model, new_domain):
+    path, X = new_domain
+    options = {"sample": 500, "workers": 1}
+    merged = model.merge(0, 1)
+    merged.schema_ = model.schema_
+    parts, whole = (scale.adapt(one, path, **options) for one in (model, merged))
+    expected = [parts.prevalence[group].sum() for group in merged.groups]
+    np.testing.assert_allclose(whole.prevalence, expected)
+    np.testing.assert_allclose(
+        whole.as_domain("x").estimator.prevalence_[-1], parts.prevalence
+    )
+    exact = merged.adapt(X, random_state=0)
+    np.testing.assert_allclose(whole.high - whole.low, exact.high - exact.low, rtol=0.3)
+
+
 def test_few_rows_are_adapted_to_in_memory(model, new_domain):
     path, X = new_domain
     found = scale.adapt(model, path, workers=1)
@@ -55,14 +70,14 @@ def test_a_step_towards_the_best_mix_raises_the_likelihood():
             "count": np.array([len(ratio)]),
         }
         values.append(np.log(density).sum())
-        shares, variance = next_shares(sums, shares)
+        shares, covariance = next_shares(sums, shares)
     assert (np.diff(values) > -1e-9).all()
     assert values[0] < values[-1]
     # at the best mix, one step of EM moves nothing
     density = ratio @ shares
     step = (ratio * shares / density[:, None]).mean(axis=0)
     np.testing.assert_allclose(step, shares, atol=1e-9)
-    assert (variance > 0).all()
+    assert (covariance.diagonal() > 0).all()
 
 
 @pytest.mark.parametrize(

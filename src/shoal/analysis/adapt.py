@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
-from shoal.analysis.resample import counts_words, original
+from shoal.analysis.resample import counts_words
+from shoal.merged import add_up, original
 from shoal.novelty import familiarity
 
 __all__ = ["Adaptation", "adapt"]
@@ -44,8 +45,11 @@ class Adaptation:
     level : float
         Nominal coverage of the interval.
     n_rows : int
-        Number of rows behind it.
+        Number of rows behind it; of a single bag, the number of its words.
     class_names : list of str
+    parts : ndarray of shape (n_classes of the fit,) or None
+        p(y) of the classes as they were fitted; ``prevalence`` adds up those that were
+        merged. None where only the sums are known.
     """
 
     prevalence: Array
@@ -56,12 +60,12 @@ class Adaptation:
     n_rows: int
     class_names: list[str]
     estimator: Any = field(repr=False)
+    parts: Array | None = field(default=None, repr=False)
 
     def predict_proba(self, X: Any) -> Array:
         """p(y|x) of rows of the new domain, of shape (n_samples, n_classes)."""
-        return np.asarray(
-            self.estimator.predict_proba(X, prevalence=self.prevalence), dtype=float
-        )
+        found = original(self.estimator).predict_proba(X, prevalence=self._known())
+        return np.asarray(add_up(self.estimator, found), dtype=float)
 
     def predict(self, X: Any) -> Array:
         """Most probable class of rows of the new domain."""
@@ -79,7 +83,7 @@ class Adaptation:
         name : hashable
             Of the kind of the other domains, and none of them.
         """
-        return _with_domain(self.estimator, name, self.prevalence)
+        return _with_domain(self.estimator, name, self._known())
 
     def to_pandas(self) -> Any:
         """Table with one row per class."""
@@ -97,6 +101,26 @@ class Adaptation:
             }
         )
 
+    def _known(self) -> Array:
+        """Shares of the classes of the fit, split as in training if need be."""
+        if self.parts is not None:
+            return self.parts
+        if hasattr(self.estimator, "groups"):
+            return np.asarray(self.estimator._split_prevalence(self.prevalence))
+        return self.prevalence
+
+
+class Units(NamedTuple):
+    """What is counted, rows or words, and what is drawn again."""
+
+    class_given_x: Array  # (n_units, n_classes), q(y|x) of each
+    weight: Array  # (n_units,), how often it occurs
+    bags: Any = None  # (n_bags, n_units), where whole bags are drawn
+
+    @property
+    def n_draws(self) -> int:
+        return int(self.weight.sum()) if self.bags is None else self.bags.shape[0]
+
 
 def adapt(
     estimator: Any, X_new: Any, *, level: float = 0.9, random_state: Any = None
@@ -104,13 +128,15 @@ def adapt(
     """Estimate the class mix of a domain that fit has not seen.
 
     p(x|y) is kept: the new mix q maximizes the likelihood of the rows, by EM on
-    q <- mean of normalize(q(y|x) q / q(y)).
+    q <- mean of normalize(q(y|x) q / q(y)). Where classes were merged, that is the mix
+    of those they are made of, added up: a new domain may mix these as it likes.
 
     Parameters
     ----------
     estimator : fitted LatentShiftEstimator
     X_new : array-like of shape (n_samples, n_features)
-        Rows of ONE new domain.
+        Rows of ONE new domain. Of several bags of words, whole bags are drawn for the
+        intervals; of a single one, its words.
     level : float, default=0.9
         Nominal coverage of the intervals.
     random_state : int, RandomState instance or None, default=None
@@ -139,39 +165,39 @@ def adapt(
     """
     check_is_fitted(estimator)
     X_new = estimator._check_rows(X_new)
-    class_given_x, count = _units(estimator, X_new)
-    prior = estimator.class_weight_
-    ratio = np.divide(
-        class_given_x, prior, out=np.zeros_like(class_given_x), where=prior > 0
-    )
-    shares = mixture_proportions(ratio, count, start=prior)
-    draws = _resample(ratio, count, shares, check_random_state(random_state))
-    n_rows = int(count.sum())
-    low, high = prevalence_interval(shares, draws.var(axis=0, ddof=1), n_rows, level)
+    fitted = original(estimator)
+    units, prior = _units(fitted, X_new), fitted.class_weight_
+    given = units.class_given_x
+    ratio = np.divide(given, prior, out=np.zeros_like(given), where=prior > 0)
+    parts = mixture_proportions(ratio, units.weight, start=prior)
+    drawn = _resample(ratio, units, parts, check_random_state(random_state))
+    shares = add_up(estimator, parts)
+    variance = add_up(estimator, drawn).var(axis=0, ddof=1)
+    low, high = prevalence_interval(shares, variance, units.n_draws, level)
     return Adaptation(
         prevalence=shares,
         low=low,
         high=high,
         fit_score=_fit_score(estimator, X_new),
         level=level,
-        n_rows=n_rows,
+        n_rows=units.n_draws,
         class_names=list(estimator.class_names_),
         estimator=estimator,
+        parts=parts,
     )
 
 
-def _with_domain(estimator: Any, name: Any, prevalence: Array) -> Any:
+def _with_domain(estimator: Any, name: Any, parts: Array) -> Any:
     known = estimator.domains_.tolist()
     if name in known:
         raise ValueError(f"name={name!r} is a domain of the estimator already")
-    if hasattr(estimator, "groups"):  # merged classes: their shares are split as before
-        shares = estimator._split_prevalence(prevalence)
-        origin = _with_domain(estimator.estimator, name, shares)
+    if hasattr(estimator, "groups"):  # so that a merge can be undone
+        origin = _with_domain(estimator.estimator, name, parts)
         seen = type(estimator)(origin, estimator.groups)
         return seen._see_through(list(estimator.class_names_))
     extended = copy.copy(estimator)
     extended._store(
-        np.vstack([estimator.prevalence_, prevalence]),
+        np.vstack([estimator.prevalence_, parts]),
         _as_names([*known, name]),
         np.append(estimator.domain_weight_ * (1 - VANISHING), VANISHING),
     )
@@ -185,10 +211,11 @@ def _as_names(names: list[Any]) -> Array:
     return np.array(names) if alike else np.fromiter(names, object, len(names))
 
 
-def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
-    """q(y|x) of what is counted, and how often: rows, or the words inside bags."""
+def _units(estimator: Any, X: Any) -> Units:
+    """Rows, or the words inside bags."""
     if not counts_words(estimator):
-        return np.asarray(estimator._class_given_x(X), dtype=float), np.ones(X.shape[0])
+        given = np.asarray(estimator._class_given_x(X), dtype=float)
+        return Units(given, np.ones(X.shape[0]))
     total = np.ravel(X.sum(axis=0))
     present = np.flatnonzero(total)
     if not present.size:
@@ -196,22 +223,37 @@ def _units(estimator: Any, X: Any) -> tuple[Array, Array]:
             "X_new has no words at all; pass rows with at least one count above 0"
         )
     words = sparse.eye_array(X.shape[1], format="csr")[present]
-    return np.asarray(estimator._class_given_x(words), dtype=float), total[present]
+    given = np.asarray(estimator._class_given_x(words), dtype=float)
+    filled = np.flatnonzero(np.ravel(X.sum(axis=1)))
+    bags = X[filled][:, present] if filled.size > 1 else None
+    return Units(given, total[present], bags)
 
 
-def _resample(ratio: Array, count: Array, shares: Array, random: Any) -> Array:
+def _resample(ratio: Array, units: Units, shares: Array, random: Any) -> Array:
     """Class mixes of resampled rows, of shape (n_resamples, n_classes)."""
     seed = random.randint(np.iinfo(np.int32).max)
     generator = np.random.default_rng(seed)
     # Off the boundary, so that a class missing by chance may appear.
     start = 0.99 * shares + 0.01 / len(shares)
-    at_once = int(np.clip(CHUNK // len(count), 1, N_RESAMPLES))
+    largest = len(ratio) if units.bags is None else max(units.bags.shape)
+    at_once = int(np.clip(CHUNK // largest, 1, N_RESAMPLES))
     draws = []
     for first in range(0, N_RESAMPLES, at_once):
         size = min(at_once, N_RESAMPLES - first)
-        weight = generator.multinomial(int(count.sum()), count / count.sum(), size=size)
+        weight = _draw(units, size, generator)
         draws.append(mixture_proportions(ratio, weight, start=start, tol=1e-4))
     return np.concatenate(draws)
+
+
+def _draw(units: Units, size: int, generator: np.random.Generator) -> Array:
+    """How often each unit is drawn, of shape (size, n_units)."""
+    n_draws, bags = units.n_draws, units.bags
+    if bags is None:
+        share = units.weight / units.weight.sum()
+        return generator.multinomial(n_draws, share, size=size)
+    # words of one bag come together
+    drawn = generator.multinomial(n_draws, np.full(n_draws, 1 / n_draws), size=size)
+    return np.asarray(drawn @ bags)
 
 
 def _fit_score(estimator: Any, X: Any) -> float:

@@ -10,7 +10,12 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis.draws import Refit, Resample, count_units
+from shoal.analysis.draws import (
+    Refit,
+    Resample,
+    count_units,
+    count_words_or_bags,
+)
 from shoal.analysis.proportions import (
     prevalence_interval,
     shrunken,
@@ -54,8 +59,9 @@ class Intervals:
     domains : ndarray of shape (n_domains,)
     class_names : list of str
     n_rows : ndarray of shape (n_domains,)
-        Number of rows (words, for counts) behind each domain; of weighted rows, their
-        whole weights or the number of equally weighted rows as precise.
+        Number of rows behind each domain; of a domain that is a single bag of words,
+        the number of these; of weighted rows, their whole weights or the number of
+        equally weighted rows as precise.
     """
 
     prevalence: Array
@@ -252,8 +258,7 @@ def _check_weight(estimator: Any, sample_weight: Any, codes: Array) -> Array | N
 
 
 def _count_rows(estimator: Any, X: Any, codes: Array, weight: Array | None) -> Array:
-    if not counts_words(estimator):
-        return count_units(codes, weight, len(estimator.domains_))
-    each = np.ravel(X.sum(axis=1))
-    count = np.bincount(codes, weights=each, minlength=len(estimator.domains_))
-    return count.astype(np.int64)
+    n_domains = len(estimator.domains_)
+    if counts_words(estimator):
+        return count_words_or_bags(X, codes, n_domains)
+    return count_units(codes, weight, n_domains)

@@ -7,7 +7,14 @@ import numpy as np
 
 from shoal.canonical import copies_of
 
-__all__ = ["Refit", "Resample", "count_units", "draw_rows"]
+__all__ = [
+    "Refit",
+    "Resample",
+    "count_bags",
+    "count_units",
+    "count_words_or_bags",
+    "draw_rows",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +43,24 @@ def count_units(codes: Array, weight: Array | None, n_domains: int) -> Array:
     total = np.bincount(codes, weight, minlength=n_domains)
     square = np.bincount(codes, weight**2, minlength=n_domains)
     return np.maximum(total**2 / square, 1).astype(np.int64)
+
+
+def count_bags(bags: Any, codes: Array, n_domains: int) -> Array:
+    """Number of bags of each domain that hold any word."""
+    filled = np.ravel(bags.sum(axis=1)) > 0
+    return np.bincount(codes[filled], minlength=n_domains)
+
+
+def count_words_or_bags(bags: Any, codes: Array, n_domains: int) -> Array:
+    """Number of draws behind each domain: its bags, or the words of its only one.
+
+    Words of one bag come together, so that a hundred of them in one of many bags say
+    no more of the mix than the bag does.
+    """
+    n_bags = count_bags(bags, codes, n_domains)
+    size = np.ravel(bags.sum(axis=1))
+    n_words = np.bincount(codes, size, minlength=n_domains)
+    return np.where(n_bags > 1, n_bags, n_words).astype(np.int64)
 
 
 def draw_rows(

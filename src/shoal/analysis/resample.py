@@ -9,10 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.analysis.draws import Refit, Resample, count_units, draw_rows
+from shoal.analysis.draws import (
+    Refit,
+    Resample,
+    count_bags,
+    count_units,
+    draw_rows,
+)
 from shoal.analysis.mixture_refit import MixtureRefit
 from shoal.analysis.proportions import mixture_proportions
 from shoal.canonical import match_keys, row_keys
+from shoal.merged import add_up, original
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.factorize import factorize
 from shoal.words import single_word_bags, sum_by_domain
@@ -37,11 +44,6 @@ class Resampler(NamedTuple):
 
     classes: Array  # (n_samples,)
     refit: Refit
-
-
-def original(estimator: Any) -> Any:
-    """The fitted estimator itself, also when some of its classes were merged."""
-    return estimator.estimator if hasattr(estimator, "groups") else estimator
 
 
 def counts_words(estimator: Any) -> bool:
@@ -73,13 +75,14 @@ def _merged_resampler(
 ) -> Resampler:
     """The original's refit, its classes merged afterwards."""
     inner = make_resampler(original(estimator), X, codes, weight)
+    merged = add_up(estimator, np.eye(original(estimator).n_classes_)).argmax(axis=1)
 
     def refit(generator: np.random.Generator) -> Resample:
         found = inner.refit(generator)
-        parts = [found.prevalence[:, group].sum(axis=1) for group in estimator.groups]
-        return Resample(np.stack(parts, axis=1), _merge(estimator, found.classes))
+        whole = add_up(estimator, found.prevalence)
+        return Resample(whole, merged[found.classes])
 
-    return Resampler(_merge(estimator, inner.classes), refit)
+    return Resampler(merged[inner.classes], refit)
 
 
 def table_resampler(
@@ -103,7 +106,7 @@ def table_resampler(
     if weight is not None:
         size = count_units(codes, weight, n_domains)
     share = normalize_rows(counts)
-    several = np.bincount(codes, minlength=n_domains) > 1
+    several = count_bags(bags, codes, n_domains) > 1
     several &= bool(bags.sum(axis=1).max() > 1)
     options = _factorizer_options(estimator)
 
@@ -162,16 +165,6 @@ def proportions_refit(
 
 
 # ---- their parts -----------------------------------------------------------------
-
-
-def _merge(estimator: Any, classes: Array) -> Array:
-    """Classes of the original as classes of ``estimator``."""
-    if not hasattr(estimator, "groups"):
-        return classes
-    merged = np.empty(original(estimator).n_classes_, dtype=np.intp)
-    for index, group in enumerate(estimator.groups):
-        merged[list(group)] = index
-    return merged[classes]
 
 
 def _cluster_bags(estimator: Any, X: Any, codes: Array) -> Any:

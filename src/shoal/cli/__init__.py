@@ -45,11 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _report_usage(error: Any, arguments: Sequence[str]) -> int:
     """Tell a wrong command line in the form of every other error."""
+    from shoal.cli.usage import usage_message
+
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "shoal"
     name = path.removeprefix("shoal").strip()
-    text = str(error.format_message())
-    return _report("E002", text, f"see `{path} --help`", name, arguments)
+    told = usage_message(error, arguments)
+    return _report(told.code, told.text, told.hint, name, arguments)
 
 
 def _report(

@@ -9,7 +9,7 @@ from shoal.cli.messages import CommandError
 from shoal.cli.models import Device, Loaded, Model, load_model
 from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, working
 from shoal.cli.output import Output, running
-from shoal.cli.places import RUN, filled_folder, refuse_existing
+from shoal.cli.places import MANIFEST, RUN, filled_folder, refuse_existing
 from shoal.cli.prevalences import current_records
 from shoal.cli.progress import Stage
 from shoal.cli.reading import Data, Rows, name_of
@@ -60,7 +60,7 @@ def adapt(
     plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
     with running("adapt", redact=redact, **speech.options) as output:
         folder = out or default_folder(model, domain_name)
-        refuse_existing(folder, FILES, force=force)
+        refuse_existing(folder, (*FILES, MANIFEST), force=force)
         refuse_in_place(folder, model)
         with output.stages(plan) as stages:
             stages.begin("read")
@@ -146,7 +146,8 @@ def write(
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
     summary = read_manifest(loaded.path)["summary"] or {}
     adapted = summary.get("adapted", {}) | {found["domain"]: adaptation.n_rows}
-    with filled_folder(folder) as place:
+    # a model saved there by itself would be taken for this one
+    with filled_folder(folder, instead_of=[MANIFEST]) as place:
         summary |= {"adapted": adapted}
         shoal.save(model, place / MODEL, schema=loaded.schema, summary=summary)
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]

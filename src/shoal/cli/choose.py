@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from shoal.cli.fitting import choose_k, nothing_to_find
 from shoal.cli.groups import with_groups
+from shoal.cli.idle import refuse_no_encoder
 from shoal.cli.imaging import Encoder, embed_table, plan_images
 from shoal.cli.messages import CommandError
 from shoal.cli.options import Force, Out, Redact, Speech, Work, working
@@ -64,6 +65,7 @@ def choose(
     plan |= {"choose": Stage("trying numbers of classes", 10)}
     with running("choose", redact=redact, **speech.options) as output:
         candidates = parse_range(k)
+        refuse_no_encoder(encoder)
         if out is not None:
             refuse_existing(out, FILES, force=force)
         with output.stages(plan) as stages:

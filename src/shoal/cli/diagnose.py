@@ -1,13 +1,14 @@
 """``shoal diagnose``: do the assumptions hold here, and what to do if not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from shoal.cli.fit import K
 from shoal.cli.fitting import Settings, fit_only, parse_k
 from shoal.cli.groups import with_groups
+from shoal.cli.idle import is_typed, refuse_no_encoder
 from shoal.cli.imaging import Encoder, embed_table, plan_images
 from shoal.cli.messages import CommandError
 from shoal.cli.models import load_model
@@ -16,7 +17,7 @@ from shoal.cli.output import Output, running
 from shoal.cli.places import filled_folder, refuse_existing
 from shoal.cli.plain import write_json
 from shoal.cli.progress import Stage, Stages
-from shoal.cli.reading import Data, Source, name_of, read
+from shoal.cli.reading import Data, Rows, Source, name_of, read
 from shoal.cli.redacting import without_rare_names
 from shoal.cli.runs import DIAGNOSTICS
 from shoal.cli.scaling import Place, diagnosed, opened
@@ -50,8 +51,8 @@ def diagnose(
 ) -> None:
     """Whether the classes should be trusted: every check, its number, what to do.
 
-    Four questions: do domains differ, do the classes explain it, does each class look
-    alike everywhere, is the mix rich enough; and whether the table itself is sound.
+    Five questions: do domains differ, do the classes explain it, does each class look
+    alike everywhere, is the mix rich enough, and is the table itself sound.
     Passing means that no sign of a problem was found. Judges the --model, or one
     fitted for the purpose, for which a folder of images needs --encoder. With --out,
     writes diagnostics.json.
@@ -63,11 +64,15 @@ def diagnose(
         with output.stages(_plan(name_of(data), model, settings)) as stages:
             # a model is asked of all rows; for a fit, a sample is all that must fit
             whole = model is not None or source.sample is None
+            in_parts = place.in_parts(data, whole=whole)
+            if model is not None:
+                refuse_fitting(encoder, in_parts=in_parts)
+            else:
+                refuse_no_encoder(encoder)
             question = Question(
                 output, stages, data, source, encoder, place, model, settings,
                 permutations,
             )  # fmt: skip
-            in_parts = place.in_parts(data, whole=whole)
             found = question.ask_in_parts() if in_parts else question.ask()
         found = without_rare_names(found) if redact else found
         output.data = found.to_dict()
@@ -81,6 +86,28 @@ def diagnose(
             f"Verdict: {VERDICTS[found.verdict]}",
         )
         output.show_files()
+
+
+def refuse_fitting(encoder: Encoder, *, in_parts: bool) -> None:
+    """Raise E002 for options of a new fit, which a fitted model has answered."""
+    leave = "leave one of them out"
+    if encoder.given:
+        text = "--encoder is for a new fit, and --model has its own network or none"
+        raise CommandError("E002", text, leave)
+    for option in _of_a_fit(in_parts=in_parts):
+        if is_typed(option):
+            text = f"{option} is for a new fit, and --model was fitted already"
+            raise CommandError("E002", text, leave)
+
+
+def _of_a_fit(*, in_parts: bool) -> list[str]:
+    """Options that say how to fit; how files are to be read is asked anew.
+
+    Of data in parts, a sample is drawn for a model too.
+    """
+    anew = {field.name for field in fields(Rows)} | ({"sample"} if in_parts else set())
+    names = [field.name for field in fields(Source) if field.name not in anew]
+    return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size")]
 
 
 def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]:
@@ -142,12 +169,6 @@ class Question:
 
     def _load(self) -> tuple[Any, Any]:
         assert self.model is not None
-        if self.encoder.given:
-            raise CommandError(
-                "E002",
-                "--encoder is for a new fit, and --model has its own network or none",
-                "leave one of them out",
-            )
         loaded = load_model(self.model, self.encoder.device)
         table = loaded.known_table(self.output, self.data, self.source)
         return table, loaded.model
@@ -161,7 +182,8 @@ class Question:
         )  # fmt: skip
         self.stages.begin("read")
         if self.model is not None:
-            asked = (load_model(self.model), data, source, self.seed, place)
+            loaded = load_model(self.model, self.encoder.device)
+            asked = (loaded, data, source, self.seed, place)
             with threadpool_limits(1):
                 return diagnosed(self.stages, *asked, self.n_permutations)
         with (

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from shoal.cli.cells import h5ad_of
 from shoal.cli.fitting import Fitted, Settings, find_classes, parse_k, plan_fit
 from shoal.cli.groups import with_groups
+from shoal.cli.idle import refuse_no_encoder
 from shoal.cli.imaging import TunedEncoder, embed_table, plan_images
 from shoal.cli.naming import names_from
 from shoal.cli.options import Force, Level, Out, Redact, Speech, Work, speaking, working
@@ -87,6 +88,7 @@ def fit(
     """
     with running("fit", redact=redact, **speech.options) as output:
         known = None if names is None else names_from(names)
+        refuse_no_encoder(encoder)
         more = plan_images(encoder)
         settings = Settings(work, parse_k(k), level, bootstrap, known, reruns, more)
         folder = out or Path(f"shoal-{name_of(data)}")

@@ -55,13 +55,30 @@ def _read_csv(path: Path) -> dict[str, float]:
 
     found = _parse(path, rows)
     columns = set(found[0]) if found else set()
+    if "domain" in columns:
+        found = _of_one_domain(path, found)
     key = next((name for name in ("class_id", "class_name") if name in columns), None)
     if key is None or "estimate" not in columns:
         raise _unusable(path, "lacks the columns class_id and estimate")
     shares = {row[key]: _number(path, row["estimate"]) for row in found}
     if len(shares) < len(found):
-        raise _unusable(path, f"has several rows of one {key}: keep one domain")
+        raise _unusable(path, f"has several rows of one {key}")
     return shares
+
+
+def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of the only domain, or of the only one that `shoal adapt` added."""
+    added = [row for row in rows if row.get("flag") == "new"]
+    rows = added or rows
+    domains = list(dict.fromkeys(row["domain"] for row in rows))
+    if len(domains) > 1:
+        raise CommandError(
+            "E163",
+            f'"{path}" has the mixes of {len(domains)} domains: {_join(domains[:5])}'
+            + ", ..." * (len(domains) > 5),
+            "keep the rows of one of them, and the header",
+        )
+    return rows
 
 
 def _parse(path: Path, read: Any) -> Any:

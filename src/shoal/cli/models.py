@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.idle import refuse_device
 from shoal.cli.messages import CommandError
 from shoal.cli.options import working
 from shoal.cli.output import Output
@@ -148,6 +149,8 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
         from shoal.cli.networks import start_torch
 
         model.set_params(device=start_torch(device, None))
+    else:
+        refuse_device(device)
     schema = getattr(model, "schema_", None)
     if schema is None:
         raise CommandError(

@@ -233,7 +233,7 @@ def show(output: Output, path: Path, model: Any) -> None:
             zip(found["after"], before, model.class_weight_, strict=True)
         )
     ]
-    heads = ["class", "name", "before", "share of all rows"]
+    heads = ["class", "name", "before", "share of the average domain"]
     output.show(plain_table("Classes", heads, rows))
     steps = len(found["history"])
     if steps:

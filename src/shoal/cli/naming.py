@@ -55,15 +55,18 @@ def carried_names(
     from shoal.io import Schema
 
     old, earlier = loaded.model, Schema.from_dict(loaded.schema)
-    alike = earlier.feature_names == table.schema.feature_names
-    if not alike or old.n_features_in_ != table.X.shape[1]:
+    X, alike = table.X, earlier.feature_names == table.schema.feature_names
+    if earlier.n_columns is not None and table.schema.n_columns is not None:
+        # a matrix: by the names of its columns, where both have them
+        X = earlier.encode(X, names=table.schema.names or None)
+    elif not alike or old.n_features_in_ != X.shape[1]:
         raise bad_names(
             f'"{loaded.path}" was fitted to other columns than these',
             "fit the same columns, or give the names as JSON",
         )
     domains = np.asarray(table.domains)
     known = set(domains.tolist()) <= set(old.domains_.tolist())
-    before = old.predict(table.X, domains if known else None)
+    before = old.predict(X, domains if known else None)
     now = model.predict(table.X, domains)
     shared = np.zeros((model.n_classes_, len(old.class_names_)))
     np.add.at(shared, (now, before), 1)

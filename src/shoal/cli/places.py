@@ -17,6 +17,7 @@ from shoal.cli.output import SCHEMA
 from shoal.cli.plain import write_json
 
 __all__ = [
+    "MANIFEST",
     "RUN",
     "filled_file",
     "filled_folder",
@@ -30,6 +31,8 @@ __all__ = [
 
 #: The file that says how a folder was made, and the fingerprint of each of its files.
 RUN = "run.json"
+#: The file that makes a folder a model of its own, before any model inside it.
+MANIFEST = "manifest.json"
 
 
 # ---- may it be written? ----------------------------------------------------------
@@ -131,6 +134,8 @@ def _description(path: Path, found: Sequence[str]) -> str:
     if RUN in found:
         day = time.strftime("%d %B %Y", time.localtime((path / RUN).stat().st_mtime))
         return f"already holds a run of {day.removeprefix('0')}"
+    if MANIFEST in found:
+        return "already holds a saved model"
     return f"already holds {found[0]}" if found else "exists already"
 
 

@@ -77,6 +77,13 @@ def predict(
     plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
     with running("predict", redact=redact, **speech.options) as output:
         path = out or Path(f"{name_of(data)}-{assignments_name()}")
+        if pooled and prevalence is not None:
+            raise CommandError(
+                "E002",
+                "--pooled and --prevalence exclude each other: each is the mix of all "
+                "rows",
+                "leave one of them out",
+            )
         check_ending(path)
         if path.suffix == ".h5ad":
             require_h5ad(data, rows.format, redact=redact)

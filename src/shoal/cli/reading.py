@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.idle import refuse_idle
 from shoal.cli.messages import CommandError
 from shoal.cli.output import Output
 from shoal.cli.redacting import without_rare_domains, without_rare_values
@@ -24,7 +25,9 @@ __all__ = [
     "one_or_all",
     "read",
     "reading",
+    "refuse_clash",
     "refuse_images",
+    "refuse_of_images",
     "refuse_split_names",
     "split_names",
 ]
@@ -155,7 +158,10 @@ def read(
     import shoal.io
 
     refuse_split_names(data, source)
+    refuse_clash(source)
     table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
+    if table.kind != "images":
+        refuse_of_images(source)
     for message in table.messages:
         output.warn(message.code, message.text, message.hint)
     if redact:
@@ -176,6 +182,27 @@ def refuse_split_names(data: Sequence[str], source: Source) -> None:
                 f'"{no_files[0]}" is taken for a file, and there is none',
                 f"columns are joined by commas, without spaces: {option} {joined}",
             )
+
+
+def refuse_clash(source: Source) -> None:
+    """Raise E145 for a column that would be both a feature and something else."""
+    features = split_names(source.features)
+    for role in ("domain", "id", "label", "group"):
+        if getattr(source, role) in features:
+            raise CommandError(
+                "E145",
+                f'"{getattr(source, role)}" is named by --{role} and by --features',
+                "a column is one or the other: take it out of one of them",
+            )
+
+
+def refuse_of_images(source: Source) -> None:
+    """Raise E145 for options that only a folder of images has a use for."""
+    given = {
+        "--domain-from": source.domain_from is not None,
+        "--skip-bad": source.skip_bad,
+    }
+    refuse_idle(given, "is for a folder of images")
 
 
 def without_empty_bags(output: Output, table: "Table") -> "Table":

@@ -27,8 +27,8 @@ __all__ = [
 
 #: Codes of messages that may quote a cell, a file or the name of a domain.
 QUOTING = frozenset(
-    "E001 E108 E116 E119 E127 E128 E134 E142 E143 E148 "
-    "W111 W121 W128 W129 W143 W145".split()
+    "E001 E108 E116 E119 E127 E128 E130 E134 E142 E143 E148 E163 E167 "
+    "W111 W121 W128 W129 W143 W145 W148".split()
 )
 
 
@@ -69,12 +69,34 @@ def without_rare_domains(table: "Table") -> "Table":
         return replace(table, schema=replace(table.schema, domain=rule))
     hidden = [f"{RARE_DOMAIN} {index}" for index in range(len(names))]
     safe = np.where(rare, hidden, names).astype(object)
+    domains = safe[codes]
     groups = table.groups and {
         safe[names == str(domain)][0]: group for domain, group in table.groups.items()
     }
+    groups = groups and _safe_groups(groups, domains)
     rule = None if rule is None else replace(rule, kind="text")
     schema = replace(table.schema, domain=rule)
-    return replace(table, domains=safe[codes], groups=groups, schema=schema)
+    return replace(table, domains=domains, groups=groups, schema=schema)
+
+
+def _safe_groups(groups: dict[Any, str], domains: Any) -> dict[Any, str]:
+    """The group of each domain, groups of fewer than ten rows without their names.
+
+    The name of such a group says what those of its domains no longer say. It gets the
+    number that the report gives it, that of its first domain.
+    """
+    import numpy as np
+
+    from shoal.report.gather import RARE
+
+    names, sizes = np.unique(domains.astype(str), return_counts=True)
+    of_domain = np.array([groups[name] for name in names], dtype=object)
+    safe = {}
+    for group in set(of_domain):
+        places = np.flatnonzero(of_domain == group)
+        rare = sizes[places].sum() < RARE
+        safe[group] = f"rare group {places[0]}" if rare else group
+    return {domain: safe[group] for domain, group in groups.items()}
 
 
 def without_rare_names(diagnosis: Any) -> Any:

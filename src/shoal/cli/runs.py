@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli.cells import CELLS, write_cells
 from shoal.cli.messages import CommandError
 from shoal.cli.output import SCHEMA
-from shoal.cli.places import RUN, fingerprints
+from shoal.cli.places import MANIFEST, RUN, fingerprints
 from shoal.cli.plain import write_json
 from shoal.cli.redacting import row_numbers
 from shoal.cli.version import collect_versions
@@ -47,10 +47,11 @@ REPORT = "report.html"
 SKIPPED = "skipped.txt"
 ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 
-#: Every name that a run may write.
+#: Every name that a run may write, and the one by which a model saved in the same
+#: folder would be taken for that of the run.
 FILES = (
     *(MODEL, PREVALENCE, *ASSIGNMENTS, DIAGNOSTICS, DRAWS, SUMMARY, REPORT),
-    *(COUNTS, CELLS, SKIPPED, RUN),
+    *(COUNTS, CELLS, SKIPPED, RUN, MANIFEST),
 )
 
 
@@ -196,7 +197,7 @@ def write_csv(path: Path, records: Sequence[Record]) -> None:
 
 def folder_of(model: Path) -> Path:
     """The folder of the run that a model belongs to; its own if it lies alone."""
-    if (model / MODEL / "manifest.json").is_file():
+    if (model / MODEL / MANIFEST).is_file():
         return model
     return model.absolute().parent if model.absolute().name == MODEL else model
 

@@ -7,11 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from shoal.cli.idle import refuse_idle
 from shoal.cli.messages import CommandError
 from shoal.cli.options import Work, working
 from shoal.cli.output import Output
 from shoal.cli.progress import Stages
-from shoal.cli.reading import Rows, Source, one_or_all
+from shoal.cli.reading import (
+    Rows,
+    Source,
+    one_or_all,
+    refuse_clash,
+    refuse_of_images,
+)
 from shoal.cli.redacting import without_rare_values
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ __all__ = [
 ]
 
 ENGINES = ("auto", "memory", "local", "ray")
+PARQUET = (".parquet", ".pq")
 #: Stands for the domain of rows where it plays no part.
 NO_DOMAIN = "(not used)"
 
@@ -85,11 +93,32 @@ class Place:
             raise CommandError(
                 "E002", "--address is that of a Ray cluster", "add --engine ray"
             )
+        self._refuse_unused(data)
         if self.engine != "auto":
             return self.engine != "memory"
         if len(data) == 1 and _is_data_set(data[0]):
             return True
         return whole and _are_too_large(data)
+
+    def _refuse_unused(self, data: Sequence[str]) -> None:
+        """Raise E145 for options of parts where data are never read in parts.
+
+        Parquet data may be, once they are too large: a script need not know.
+        """
+        if self.engine in ("local", "ray"):
+            return
+        given = {
+            "--workers": self.workers is not None,
+            "--checkpoint": self.checkpoint is not None,
+        }
+        if self.engine == "memory":
+            refuse_idle(given, "is for data read in parts, not for --engine memory")
+        if any(given.values()) and not all(map(_is_parquet, data)):
+            refuse_idle(given, "is for data read in parts, and only Parquet data are")
+
+
+def _is_parquet(name: str) -> bool:
+    return Path(name).suffix in PARQUET or _is_data_set(name)
 
 
 def _is_data_set(name: str) -> bool:
@@ -105,7 +134,7 @@ def _is_data_set(name: str) -> bool:
 def _are_too_large(names: Sequence[str]) -> bool:
     """Whether Parquet files, together, would not fit into memory."""
     paths = [Path(name) for name in names]
-    if not all(one.suffix in (".parquet", ".pq") and one.is_file() for one in paths):
+    if not all(one.suffix in PARQUET and one.is_file() for one in paths):
         return False
     from shoal.io.capacity import fits
     from shoal.io.columnar import columns_of, n_rows_of
@@ -216,6 +245,8 @@ def opened(
     if not place.in_parts(data, whole=source.sample is None):
         yield None
         return
+    refuse_clash(source)
+    refuse_of_images(source)
     if redact and place.checkpoint is not None:
         raise CommandError(
             "E002",

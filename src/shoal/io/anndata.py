@@ -109,6 +109,9 @@ class H5adRows:
         self.names = None
         if home != "obsm":
             self.names = [str(name) for name in _read_frame(file["var"]).index]
+            if len(self.names) != self.n_columns:
+                n_names = len(self.names)
+                raise ValueError(f"{self.n_columns} columns, {n_names} names in var")
 
     @property
     def n_numbers(self) -> int:

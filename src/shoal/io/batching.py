@@ -170,7 +170,8 @@ def _table(
 ) -> Table:
     """One batch as the model takes it."""
     frame, matrix = content.frame, content.matrix
-    X = schema.encode(frame if matrix is None else matrix, messages)
+    rows = frame if matrix is None else matrix
+    X = schema.encode(rows, messages, names=content.matrix_names)
     ids: Any = np.asarray(content.ids)
     if schema.id is not None and schema.id in frame.columns:
         ids = frame[schema.id].to_numpy()
@@ -330,6 +331,7 @@ def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Conten
             yield Content(
                 frame=obs.set_axis(pd.RangeIndex(first, stop)),
                 matrix=rows.take(first, stop),
+                matrix_names=rows.names,
                 ids=obs.index.to_numpy(),
             )
 
@@ -349,6 +351,7 @@ def _take(content: Content, rows: Any) -> Content:
     return Content(
         frame=content.frame.iloc[rows],
         matrix=None if content.matrix is None else content.matrix[rows],
+        matrix_names=content.matrix_names,
         ids=None if content.ids is None else np.asarray(content.ids)[rows],
         messages=content.messages,
     )

@@ -298,9 +298,14 @@ def _numbers_rows(name: str, present: Array) -> bool:
     # Rows that were left out leave gaps in their numbers; wider ones are those of a
     # measurement that the table is sorted by.
     few_left_out = len(steps) >= 30 and steps.sum() <= MAX_GAP * len(steps)
-    runs_on = bool((steps == 1).all() or (few_left_out and (steps > 0).all()))
+    if few_left_out and (steps > 0).all():
+        return True
+    # Without gaps, the order of the rows does not matter: a table may be shuffled. The
+    # span is looked at first, as counting the values of every column would take long.
+    low, high = present.min(), present.max()
+    counts_rows = low >= 0 and high - low == len(present) - 1
     called = bool(ID_NAME.search(name.casefold()) or NO_NAME.fullmatch(name))
-    return runs_on or (called and len(np.unique(present)) == len(present))
+    return bool(counts_rows or called) and len(np.unique(present)) == len(present)
 
 
 def _set_aside_id(plan: Plan, name: str, or_else: str = "") -> None:

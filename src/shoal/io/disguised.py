@@ -11,10 +11,14 @@ from shoal.exceptions import InputError
 __all__ = ["refuse_disguised"]
 
 SHEET = "save the sheet as CSV"
+UNPACK = "unpack it first"
 #: First bytes, what such a file is, and what to do about it.
 KINDS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook", SHEET),
     (b"\x1f\x8b", "packed by gzip", "unpack it, or end its name with .csv.gz"),
+    (b"\xfd7zX", "packed by xz", UNPACK),
+    (b"BZh", "packed by bzip2", UNPACK),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd", UNPACK),
 )
 PARQUET = b"PAR1"
 ZIP = b"PK\x03\x04"

@@ -22,8 +22,10 @@ Array = np.ndarray[Any, Any]
 # A domain with fewer rows is thin; so many give about ±5 points at 90 %.
 THIN = 30
 ROWS_FOR_FIVE_POINTS = 270
-# Numbers with more distinct values than this measure something instead of naming it.
-MOST_NUMBERS = 1_000
+# Fractions name something, such as a dose or a depth, if they are so few and each is
+# that of so many rows on average; others measure something.
+MOST_FRACTIONS = 20
+ROWS_OF_A_FRACTION = 10
 # What could be meant as the domain has at most so many values.
 MOST_CANDIDATES = 200
 MOST_CANDIDATE_NUMBERS = 20
@@ -37,9 +39,12 @@ PLACES = (
 )  # fmt: skip
 # Where some rows of a table have no domain, its file has 3.0 for 3.
 WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0+)?")
+# A day as Parquet has it, where a CSV file often has the date alone.
+MIDNIGHT = re.compile(r"(\d{4}-\d{2}-\d{2})[ T]00:00:00(\.0+)?")
 #: Of rules learned now. Those of models saved before the second have no number of
-#: their own, leave blanks around cells alone and do not number bins.
-RULES = 2
+#: their own, leave blanks around cells alone and do not number bins; those before the
+#: third leave the midnight of a day and the ".0" among fractions.
+RULES = 3
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class DomainRule:
         else:
             text = words(series, missing, strip=self.rules > 1)
             empty = np.asarray(pd.isna(text))
+            text = _in_short(text) if self.rules > 2 else text
         if self.merged:
             merge = dict.fromkeys(self.merged, self.into)
             text = np.array([merge.get(cell, cell) for cell in text], dtype=object)
@@ -215,14 +221,30 @@ def _typed(text: Array, kind: str) -> Array:
     return typed[codes]
 
 
+def _in_short(text: Array) -> Array:
+    """Days without their midnight, whole numbers without their ".0".
+
+    Whether a file has them depends on its format, and on the other rows read with it.
+
+    >>> _in_short(np.array(["2020-01-02 00:00:00", "3.0", "3.5", None], dtype=object))
+    array(['2020-01-02', '3', '3.5', None], dtype=object)
+    """
+    codes, values = pd.factorize(text)  # few values, many rows; no value is -1
+    found = [MIDNIGHT.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in values]
+    short = [one[1] if one else cell for one, cell in zip(found, values, strict=True)]
+    return np.array([*short, None], dtype=object)[codes]
+
+
 def _check_distinct(series: pd.Series, text: Array) -> None:
     n_values, n_rows = len(pd.unique(text)), len(text)
     values, wrong = numbers(series)
-    measures = not wrong.any() and (not whole(values) or n_values > MOST_NUMBERS)
+    most = min(MOST_FRACTIONS, n_rows / ROWS_OF_A_FRACTION)
+    measures = n_values > most and not wrong.any() and not whole(values)
     if n_values > max(n_rows / 2, 1) or measures:
+        what = "holds fractions and has" if measures else "has"
         raise InputError(
             "E109",
-            f'"{series.name}" has {n_values:,} values in {n_rows:,} rows',
+            f'"{series.name}" {what} {n_values:,} values in {n_rows:,} rows',
             "group it (--domain-bins 10) or choose another column",
         )
 

@@ -8,6 +8,7 @@ warning (W143).
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -55,6 +56,9 @@ class Schema:
         The words, one column of X each.
     n_columns : int or None
         Width of a matrix (npy, npz, mtx, h5ad) instead of named columns.
+    names : tuple of str
+        Of the columns of a matrix, such as genes. Empty where it has none, and in
+        models saved before there were any: columns are then taken by position.
     layer, use_rep : str or None
         Which matrix of an AnnData file.
     missing : tuple of str
@@ -77,6 +81,7 @@ class Schema:
     text: str | None = None
     vocabulary: tuple[str, ...] = ()
     n_columns: int | None = None
+    names: tuple[str, ...] = ()
     layer: str | None = None
     use_rep: str | None = None
     missing: tuple[str, ...] = MISSING
@@ -90,6 +95,8 @@ class Schema:
         """Names of the columns of X."""
         if self.text is not None:
             return list(self.vocabulary)
+        if self.n_columns is not None:
+            return list(self.names)
         return [name for feature in self.features for name in feature.names]
 
     @property
@@ -106,6 +113,7 @@ class Schema:
         data: Any,
         messages: list[Message] | None = None,
         *,
+        names: Sequence[str] | None = None,
         fitting: bool = False,
     ) -> Any:
         """X of a table (or the matrix that it already is).
@@ -115,6 +123,8 @@ class Schema:
         data : pandas.DataFrame, or array for a schema of a matrix
         messages : list, default=None
             Warnings are appended to it.
+        names : sequence of str, default=None
+            Of the columns of an array; None to take them by position.
         fitting : bool, default=False
             Whether a model is still to be made: a missing value has another remedy.
 
@@ -126,7 +136,7 @@ class Schema:
         if self.kind == "images":
             return data  # pixels, which the network of the model checks
         if self.n_columns is not None:
-            return self._encode_matrix(data)
+            return self._encode_matrix(data, names)
         if not hasattr(data, "columns"):
             raise ModelFileError(
                 "E133",
@@ -148,15 +158,7 @@ class Schema:
 
     def require(self, known: Sequence[str]) -> None:
         """Raise E133 unless all columns that are needed are among ``known``."""
-        absent = [name for name in self.needed if name not in known]
-        if absent:
-            more = f" (and {len(absent) - 1} more)" * (len(absent) > 1)
-            raise ModelFileError(
-                "E133",
-                f'model needs the column "{absent[0]}"{more}; extra columns are '
-                "ignored, order does not matter",
-                "supply it, or refit without it",
-            )
+        _refuse_absent(self.needed, known)
 
     def incomplete(self, frame: pd.DataFrame) -> Array:
         """Mask of the rows that lack a value."""
@@ -176,7 +178,27 @@ class Schema:
     def _words(self, series: pd.Series) -> Array:
         return words(series, self.missing, strip=self.rules > 1)
 
-    def _encode_matrix(self, matrix: Any) -> Any:
+    def _places(self, known: Sequence[str]) -> Array | None:
+        """Where a matrix has the columns of the model; None if just as in fit."""
+        if not self.names or tuple(known) == self.names:
+            return None
+        _refuse_absent(self.names, known)
+        copies = _repeated(self.names) | _repeated(known)
+        unclear = [name for name in dict.fromkeys(self.names) if name in copies]
+        if unclear:
+            raise InputError(
+                "E141",
+                f"several columns are called {join(unclear)}, here or in fit, and "
+                "the columns are not just those of fit in their order",
+                "make the names unique before fit and here",
+            )
+        place = {name: index for index, name in enumerate(known)}
+        return np.array([place[name] for name in self.names])
+
+    def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
+        places = None if names is None else self._places(names)
+        if places is not None:
+            matrix = _columns_at(matrix, places)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
             raise ModelFileError(
                 "E133",
@@ -304,7 +326,7 @@ class Schema:
                 Feature(**{**one, "levels": _texts(one["levels"])})
                 for one in given.get("features", ())
             )
-            for name in ("vocabulary", "missing"):
+            for name in ("vocabulary", "missing", "names"):
                 given[name] = _texts(given.get(name, ()))
             if given.get("domain") is not None:
                 given["domain"] = _domain_rule(given["domain"])
@@ -323,6 +345,7 @@ class Schema:
             and self.dtype in ("float64", "float32")
             and all(item is None or isinstance(item, str) for item in texts)
             and (self.n_columns is None or type(self.n_columns) is int)
+            and len(self.names) in (0, self.n_columns)
             and (self.size is None or type(self.size) is int and self.size > 0)
             and type(self.drop_incomplete) is bool
             and _is_edition(self.rules)
@@ -370,6 +393,35 @@ def _is_edition(rules: Any) -> bool:
 def first_row(frame: pd.DataFrame, number: int) -> int:
     """Position of the row that people count as ``number``."""
     return int(np.flatnonzero(frame.index.to_numpy() == number - 1)[0])
+
+
+def _refuse_absent(needed: Sequence[str], known: Sequence[str]) -> None:
+    there = set(known)
+    absent = [name for name in needed if name not in there]
+    if absent:
+        more = f" (and {len(absent) - 1} more)" * (len(absent) > 1)
+        raise ModelFileError(
+            "E133",
+            f'model needs the column "{absent[0]}"{more}; extra columns are '
+            "ignored, order does not matter",
+            "supply it, or refit without it",
+        )
+
+
+def _repeated(names: Sequence[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def _columns_at(matrix: Any, places: Array) -> Any:
+    """Some columns, laid out in memory as if they had been read in this order.
+
+    Sums then have one order, and results are the same to the last bit.
+    """
+    if not is_sparse(matrix):
+        return np.take(matrix, places, axis=1)
+    chosen = matrix[:, places]
+    chosen.sort_indices()
+    return chosen
 
 
 def _check_finite_matrix(X: Any) -> None:

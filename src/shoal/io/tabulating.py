@@ -165,6 +165,7 @@ class Tabulation:
             return Schema(
                 **shared,
                 n_columns=int(self.matrix.shape[1]),
+                names=tuple(self.content.matrix_names or ()),
                 layer=options.layer,
                 use_rep=options.use_rep,
                 dtype="float32" if self.matrix.dtype == np.float32 else "float64",
@@ -235,10 +236,9 @@ class Tabulation:
         return None if name is None else stripped(self.frame[name]).to_numpy()
 
     def _feature_names(self, schema: Schema) -> list[str]:
-        if self.matrix is None:
+        if self.matrix is None or schema.names:
             return schema.feature_names
-        named = self.content.matrix_names
-        return named or [f"x{index}" for index in range(self.matrix.shape[1])]
+        return [f"x{index}" for index in range(self.matrix.shape[1])]
 
 
 def _check_size(X: Any, names: list[str]) -> None:

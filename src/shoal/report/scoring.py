@@ -55,7 +55,12 @@ def describe_score(rows: ReportRows) -> dict[str, Any] | None:
             {"domain": int(domain), "prevalence_error": error}
             for domain, error in zip(present, errors, strict=True)
         ],
-        "matching": {f"c{index}": str(name) for index, name in matching.items()},
+        # a pair without a row in common fills up the matching; it is no name of a class
+        "matching": {
+            f"c{index}": str(name)
+            for index, name in matching.items()
+            if confusion[index, column[name]]
+        },
         "n_labels": len(names),
         "labels": [str(names[index]) for index in shown],
         "confusion": confusion[:, shown].tolist(),

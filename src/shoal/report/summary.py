@@ -189,7 +189,9 @@ def _found(
 
 
 def _size(rows: ReportRows) -> Record:
-    counts = getattr(rows.model, "input", "rows") == "counts"
+    # where every domain is a single bag, its size is its number of words
+    bags = getattr(rows.model, "input", "rows") == "counts"
+    words = bags and rows.n_rows == len(rows.domains)
     whole = getattr(rows.model, "scale_", {}).get("rows", rows.n_rows)
     return {
         "rows": whole,
@@ -197,7 +199,7 @@ def _size(rows: ReportRows) -> Record:
         "features": int(rows.X.shape[1]) if rows.has_features else None,
         "domains": len(rows.domains),
         "classes": rows.n_classes,
-        "unit": "words" if counts else "rows",
+        "unit": "words" if words else "rows",
     }
 
 

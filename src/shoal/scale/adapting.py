@@ -8,6 +8,8 @@ from shoal.analysis.adapt import Adaptation
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
 from shoal.analysis.resample import counts_words
 from shoal.io.table import Message
+from shoal.merged import add_up as add_up_classes
+from shoal.merged import original
 from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
@@ -85,11 +87,19 @@ def adapt(
         if len(frame) == n_rows:
             running.warn()
             return model.adapt(X, level=level, random_state=seed)
-        first = _mix_of_sample(model, X)
-        shares, variance, familiar = _mix_of_all_rows(
-            model, running, Rows(schema, None, seed), first, passes
+        # of the classes of the fit: a new domain may mix merged ones as it likes
+        fitted = original(model)
+        parts, covariance, familiar = _mix_of_all_rows(
+            fitted,
+            running,
+            Rows(schema, None, seed),
+            _mix_of_sample(fitted, X),
+            passes,
         )
     running.warn()
+    shares = add_up_classes(model, parts)
+    covariance = add_up_classes(model, add_up_classes(model, covariance).T)
+    variance = np.maximum(np.diag(covariance), 0)
     low, high = prevalence_interval(shares, variance, n_rows, level)
     return Adaptation(
         prevalence=shares,
@@ -100,6 +110,7 @@ def adapt(
         n_rows=n_rows,
         class_names=list(model.class_names_),
         estimator=model,
+        parts=parts,
     )
 
 
@@ -115,7 +126,7 @@ def _mix_of_sample(model: Any, X: Any) -> Array:
 def _mix_of_all_rows(
     model: Any, running: Running, rows: Rows, shares: Array, passes: int
 ) -> tuple[Array, Array, float]:
-    """Class mix, its variance, and how familiar the rows are on average."""
+    """Class mix, its covariance, and how familiar the rows are on average."""
     known = {"model": digest_of_model(model), "schema": rows.schema.to_dict()}
     prior, moved = _prior(model), []
     for number in range(1, passes + 1):
@@ -125,12 +136,12 @@ def _mix_of_all_rows(
         if number == 1:
             familiar = float(sums["familiar"][0]) / running.data.n_rows
         before = shares
-        shares, variance = next_shares(sums, shares)
+        shares, covariance = next_shares(sums, shares)
         moved.append(float(np.abs(shares - before).max()))
         if moved[-1] < STILL:
             break
     running.note_movement(moved, STILL)
-    return shares, variance, familiar
+    return shares, covariance, familiar
 
 
 def _prior(model: Any) -> Array:
@@ -138,7 +149,7 @@ def _prior(model: Any) -> Array:
 
 
 def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
-    """One Newton step of the likelihood of a class mix, and the variance of each share.
+    """One Newton step of the likelihood of a class mix, and the covariance of shares.
 
     As :func:`shoal.scale.exact.next_solution`, for one domain whose shares sum to 1.
 
@@ -147,7 +158,8 @@ def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
     >>> posterior = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> sums = {"first": posterior.sum(axis=0)[None], "count": np.array([4]),
     ...         "second": (posterior.T @ posterior)[None]}
-    >>> next_shares(sums, np.array([0.75, 0.25]))
+    >>> shares, covariance = next_shares(sums, np.array([0.75, 0.25]))
+    >>> shares, covariance.diagonal()
     (array([0.75, 0.25]), array([0.046875, 0.046875]))
     """
     count = int(sums["count"][0])
@@ -161,8 +173,7 @@ def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
             break
         free &= ~vanishing
     moved = shares * np.clip(1 + step, SHORTEST, LONGEST)
-    variance = shares**2 * np.maximum(np.diag(tied), 0) / count
-    return moved / moved.sum(), variance
+    return moved / moved.sum(), tied * np.outer(shares, shares) / count
 
 
 def _step(

@@ -1,4 +1,4 @@
-"""Do the assumptions hold up here? Four questions, numbers, one verdict."""
+"""Do the assumptions hold up here? Five questions, numbers, one verdict."""
 
 from shoal.analysis.diagnose.procedure import diagnose, with_columns
 from shoal.analysis.diagnose.result import Diagnosis, Finding

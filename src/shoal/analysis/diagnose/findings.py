@@ -44,12 +44,12 @@ def find_all(numbers: Numbers, domains: Array, class_names: list[str]) -> list[F
 
 def _signal(numbers: Numbers) -> Finding:
     gain, null = numbers["gain"], np.asarray(numbers["gain_null"])
-    floor = max(null.mean() + THRESHOLDS["signal"] * null.std(ddof=1), null.max(), 0)
+    floor = _floor(numbers)
     seen = (
         f"held-out rows gain {gain:.3f} ± {numbers['gain_error']:.3f} nats over "
         f"guessing blindly (shuffled domains: at most {null.max():.3f})"
     )
-    values = {"gain": gain, "shuffled_max": float(null.max()), "needed": float(floor)}
+    values = {"gain": gain, "shuffled_max": float(null.max()), "needed": floor}
     if gain > floor:
         return Finding(
             "E138", DIFFER, "ok", values, f"Domains can be told apart: {seen}."
@@ -64,6 +64,13 @@ def _signal(numbers: Numbers) -> Finding:
         "Use other features, or domains that differ more.",
         "label shift",
     )
+
+
+def _floor(numbers: Numbers) -> float:
+    """Gain that a guesser of domains needs before it says anything."""
+    null = np.asarray(numbers["gain_null"])
+    beyond = null.mean() + THRESHOLDS["signal"] * null.std(ddof=1)
+    return float(max(beyond, null.max(), 0))
 
 
 def _misfit(numbers: Numbers) -> Finding:
@@ -105,18 +112,21 @@ def _kept(numbers: Numbers) -> Finding:
         f"({numbers['guesser']}) {numbers['gain']:.3f}"
     )
     status = "ok"
-    if sure > THRESHOLDS["kept_sure"] and numbers["gain"] > 0:
+    # a share of next to nothing would say nothing
+    enough = numbers["gain"] > max(_floor(numbers), numbers["gain_error"])
+    if sure > THRESHOLDS["kept_sure"] and enough:
         if kept < THRESHOLDS["kept_caution"]:
             status = "fail" if kept < THRESHOLDS["kept_fail"] else "caution"
     if status == "ok":
         reason = f"No sign of a problem found: {seen}."
         return Finding("gain-kept", EXPLAIN, "ok", values, reason, "", "label shift")
+    share = f"only {kept:.0%}" if kept > 0 else "none"
     return Finding(
         "gain-kept",
         EXPLAIN,
         status,
         values,
-        f"The classes keep only {kept:.0%} of what tells domains apart: {seen}.",
+        f"The classes keep {share} of what tells domains apart: {seen}.",
         "The rest is domain signal that no class carries: look for instruments, sites "
         "or dates in the features, try more classes or richer features.",
         "label shift",
@@ -268,7 +278,7 @@ def _empty(numbers: Numbers, class_names: list[str]) -> Finding:
     if not empty:
         reason = (
             "No sign of a problem found: the rarest class has "
-            f"{share.min():.1%} of the rows."
+            f"{share.min():.1%} of the average domain."
         )
         return Finding("empty", RICH, "ok", values, reason)
     return Finding(
@@ -321,7 +331,7 @@ def _thin(numbers: Numbers, domains: Array) -> Finding:
     thin = np.flatnonzero(sizes < THRESHOLDS["thin"])
     values = {"smallest": float(sizes.min()), "largest": float(sizes.max())}
     equal = "all domains count alike" if numbers["equal_weights"] else (
-        "domains do not count alike (domain_weight)"
+        "domains do not count alike (domain_weight, or too few rows)"
     )  # fmt: skip
     if not len(thin):
         reason = (

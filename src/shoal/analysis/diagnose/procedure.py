@@ -56,7 +56,7 @@ def diagnose(
 ) -> Diagnosis:
     """Ask whether the classes of a fitted estimator should be trusted.
 
-    Four questions, each answered with numbers on the rows that are passed in:
+    Five questions, each answered with numbers on the rows that are passed in:
 
     1. *Do domains differ?* Held-out gain of guessing the domain over guessing q(d),
        against the same with shuffled domains.
@@ -67,9 +67,10 @@ def diagnose(
        mean, rows weighted by p_d(y|x), against the same simulations.
     4. *Is the mix rich enough?* Assumptions A.1 to A.4: domains, conditioning and rank
        of the mixes, anchors, classes of one domain, starts that agree.
+    5. *Is the table itself in order?* Thin domains, columns that name the domain, rows
+       repeated across domains.
 
-    Thin domains, columns that name the domain, and rows repeated across domains are
-    reported too. Labels are never used.
+    Labels are never used.
 
     Parameters
     ----------

@@ -36,8 +36,9 @@ COLUMNS = {
         "a thin domain",
         "A domain has so few rows (or images) that its mix of classes cannot be read "
         "with any precision, whatever the method. Merge it with a domain of the same "
-        "kind, or read its interval rather than its estimate. Every domain counts "
-        "alike in the fit, so a thin one also makes the others a little less sure. A "
+        "kind, or read its interval rather than its estimate. In the fit, domains "
+        "count alike as long as none is very small; a row counts at most three times "
+        "as much as the mean row, so a thin domain counts less than the others. A "
         "folder in which no image can be read is no domain at all and is left out.",
     ),
     "E112": Explanation(

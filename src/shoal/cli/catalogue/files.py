@@ -18,7 +18,8 @@ FILES = {
         "parquet, feather or arrow, npy, npz, h5ad, mtx, or a folder of images or "
         "texts. For another ending, say --format. Excel, Parquet, zip and gzip are "
         "recognized by their first bytes whatever they are called; save a sheet of "
-        "Excel as CSV.",
+        "Excel as CSV. Of compressed text only gzip is read: decompress .xz, .bz2 and "
+        ".zst first.",
         exit_code=3,
     ),
     "E103": Explanation(

@@ -85,8 +85,10 @@ MODELS = {
     "E163": Explanation(
         "a prevalence that cannot be used",
         "A class mix has one share per class, from 0 to 1, adding to 1. --prevalence "
-        "reads a CSV with the columns class_id (or class_name) and estimate, such as "
-        '`shoal adapt` writes, or JSON such as {"c0": 0.7, "c1": 0.3}.',
+        "reads a CSV with the columns class_id (or class_name) and estimate, or JSON "
+        'such as {"c0": 0.7, "c1": 0.3}. Of the prevalence.csv that `shoal adapt` '
+        "writes, the rows of the domain that was added count; of any other file with "
+        "several domains, keep the rows of one.",
         exit_code=3,
     ),
     "W164": Explanation(

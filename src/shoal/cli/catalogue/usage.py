@@ -63,10 +63,10 @@ USAGE = {
     "E160": Explanation(
         "a configuration that cannot be used",
         "The file given with --config is not TOML, or holds an option that no command "
-        "has, or a value of the wrong kind. Its keys are the long names of options "
-        '(domain = "island", drop-missing-domain = true, features = ["a", "b"]), '
-        "at the top for every command or in a table such as [fit] for one. What is "
-        "said on the command line wins.",
+        "has, or a value of the wrong kind or out of range. Its keys are the long "
+        'names of options (domain = "island", drop-missing-domain = true, features = '
+        '["a", "b"]), at the top for every command or in a table such as [fit] for '
+        "one. What is said on the command line wins.",
         exit_code=2,
     ),
     "E165": Explanation(

@@ -70,7 +70,8 @@ def _explain(numbers: dict[str, Any], limits: dict[str, float]) -> Gauge:
     text = "cannot be measured where domains do not differ"
     if kept is not None:
         more = " (more than the free guesser)" if kept > 1 else ""
-        text = f"{percent(kept)} of that gain is kept by the classes{more}"
+        share = percent(kept) if kept > 0 else "none"
+        text = f"{share} of that gain is kept by the classes{more}"
     marks = [(limits["kept_caution"], "signs below")]
     return Gauge(_inside(kept or 0.0), marks, text, "gain-kept")
 

@@ -1,0 +1,81 @@
+"""A wrong command line, told in the form of every other error."""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from shoal.cli.messages import Message
+
+__all__ = ["usage_message"]
+
+
+def usage_message(error: Any, arguments: Sequence[str]) -> Message:
+    """What an error of typer says, and the fix."""
+    context = getattr(error, "ctx", None)
+    declared = _declared(context, getattr(error, "param", None))
+    if declared is not None:
+        return _out_of_range(error, declared, arguments)
+    path = context.command_path if context is not None else "shoal"
+    return Message("E002", str(error.format_message()), f"see `{path} --help`")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers that an option takes."""
+
+    whole: bool
+    least: float
+    most: float | None
+    default: float | None
+
+    def __str__(self) -> str:
+        end = "" if self.most is None else f" to {self.most:g}"
+        return f"a {'whole ' * self.whole}number from {self.least:g}{end}"
+
+    @property
+    def example(self) -> str:
+        """One of them."""
+        return f"{self.least if self.default is None else self.default:g}"
+
+
+def _declared(context: Any, option: Any) -> Range | None:
+    """The range of an option as we declared it, if it has one.
+
+    Versions of typer keep it in different places; our own signatures do not change.
+    """
+    callback = getattr(getattr(context, "command", None), "callback", None)
+    if callback is None or option is None:
+        return None
+    parameter = inspect.signature(callback).parameters.get(option.name)
+    kind, told = (*get_args(parameter and parameter.annotation), None, None)[:2]
+    least, most = (getattr(told, end, None) for end in ("min", "max"))
+    if parameter is None or least is None:
+        return None
+    whole = float not in (kind, *get_args(kind))
+    return Range(whole, least, most, parameter.default)
+
+
+def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Message:
+    """The option, the value that it got, and those that it takes."""
+    option, such = error.param.opts[0], allowed.example
+    typed = _typed(option, arguments)
+    if typed is not None:
+        text = f"{option} must be {allowed}, got {typed}"
+        return Message("E002", text, f"such as {option} {such}")
+    # what nobody typed comes from a file
+    key, path = option.removeprefix("--"), error.ctx.params.get("config")
+    value = (error.ctx.default_map or {}).get(error.param.name)
+    text = f'"{path}" has {key} = {value}, which must be {allowed}'
+    return Message("E160", text, f"such as {key} = {such}")
+
+
+def _typed(name: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option on the command line; the last one counts."""
+    found = None
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == name:
+            found = after
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found
