@@ -11,7 +11,7 @@ from scipy.sparse.linalg import svds
 
 from shoal.validation import is_sparse
 
-__all__ = ["ROWS_PER_COLUMN", "few_components", "is_wide", "leading_directions"]
+__all__ = ["ROWS_PER_COLUMN", "few_components", "is_wide", "unit_components"]
 
 Array = np.ndarray[Any, Any]
 
@@ -26,18 +26,18 @@ EXACT = 100
 
 
 def few_components(n_rows: int) -> int:
-    """Principal components that so many rows can carry.
+    """Principal components that so many rows can carry; two at least.
 
     Examples
     --------
     >>> few_components(240), few_components(100_000)
     (6, 50)
     """
-    return max(1, min(int(n_rows) // ROWS_PER_COMPONENT, MOST_COMPONENTS))
+    return max(2, min(int(n_rows) // ROWS_PER_COMPONENT, MOST_COMPONENTS))
 
 
 def is_wide(n_rows: int, n_columns: int) -> bool:
-    """Whether there are too few rows for the columns, but enough for components.
+    """Whether there are too few rows for the columns, and far fewer components.
 
     Examples
     --------
@@ -46,24 +46,31 @@ def is_wide(n_rows: int, n_columns: int) -> bool:
     """
     if n_columns < WIDE_COLUMNS or n_rows >= ROWS_PER_COLUMN * n_columns:
         return False
-    return 2 <= few_components(n_rows) <= n_columns // 2
+    return few_components(n_rows) <= n_columns // 2
 
 
-def leading_directions(rows: Any, count: int) -> tuple[Array, Array]:
-    """Largest singular values of a matrix, and their directions as rows.
+def unit_components(rows: Any, count: int) -> Array:
+    """Directions of the largest variance, scaled to a mean variance of one.
 
     Parameters
     ----------
     rows : {ndarray, sparse array} of shape (n_rows, n_columns)
+        Centred, and divided by the root of their number (or times that of weights
+        that sum to one).
     count : int
         How many, at most as many as there are rows or columns.
 
     Returns
     -------
-    values : ndarray of shape (count,)
-    directions : ndarray of shape (count, n_columns)
+    ndarray of shape (n_columns, count)
     """
-    count = min(count, *rows.shape)
+    values, directions = _leading_directions(rows, min(count, *rows.shape))
+    scale = np.sqrt(np.mean(values**2))
+    return np.asarray(directions.T / (scale if scale > 0 else 1)).astype(rows.dtype)
+
+
+def _leading_directions(rows: Any, count: int) -> tuple[Array, Array]:
+    """Largest singular values of a matrix, and their directions as rows."""
     if min(rows.shape) <= max(EXACT, 2 * count):
         dense = rows.toarray() if is_sparse(rows) else rows
         _, values, directions = np.linalg.svd(dense, full_matrices=False)
@@ -71,5 +78,7 @@ def leading_directions(rows: Any, count: int) -> tuple[Array, Array]:
     # the search begins where the order of rows and columns has no say
     squares = rows.multiply(rows) if is_sparse(rows) else rows**2
     first = np.asarray(squares.sum(axis=int(rows.shape[0] < rows.shape[1]))).ravel()
+    if not first.any():
+        return np.zeros(count), np.eye(count, rows.shape[1])
     _, values, directions = svds(rows, count, v0=first)
     return values[::-1], directions[::-1]

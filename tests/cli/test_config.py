@@ -115,6 +115,21 @@ def test_a_value_of_the_wrong_kind_is_named(cli, tmp_path: Path):
     assert 'error[E160] "shoal.toml" has seed = one' in ended.stderr
 
 
+def test_options_for_other_commands_may_stand_in_a_shared_file(cli, tmp_path: Path):
+    """Typed, an option without a use for the data is refused."""
+    rows = "".join(f"{row % 3},{row * row % 11},{row % 7}\n" for row in range(90))
+    (tmp_path / "x.csv").write_text("site,a,b\n" + rows)
+    (tmp_path / "shoal.toml").write_text(
+        'domain = "site"\ndevice = "cuda:9"\nsize = 64\nskip-bad = true\nworkers = 2'
+    )
+    ended = cli("choose", "x.csv", "--config", "shoal.toml", "--k", "2:3")
+    assert "E145" not in ended.stderr
+    for typed in (["--device", "cuda:9"], ["--size", "64"], ["--skip-bad"]):
+        ended = cli("choose", "x.csv", "--domain", "site", "--k", "2:3", *typed)
+        assert ended.code == 2
+        assert f"error[E145] {typed[0]} " in ended.stderr
+
+
 def test_names_of_columns():
     assert split_names(None) == []
     assert split_names(["a,b", "c"]) == ["a", "b", "c"]

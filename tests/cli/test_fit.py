@@ -123,6 +123,11 @@ def test_a_saved_model_gives_way_only_by_force(cli, fitted: Path, tmp_path: Path
     assert 'error[E136] "alone" already holds a saved model' in refused.stderr
     assert cli(*FIT, *more, "--seed", "1", "--force").code == 0
     assert read_manifest(tmp_path / "alone")["seed"] == 1
+    # a file of the same name that is nobody's model is in nobody's way
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "manifest.json").write_text('{"name": "my web app"}')
+    assert cli(*FIT, *more[:-3], "--out", "web", "--quiet").code == 0
+    assert "web app" in (tmp_path / "web" / "manifest.json").read_text()
 
 
 NOTES = {"sea": ["fish salt", "wave boat"], "land": ["hay grass", "tree cow"]}
@@ -170,7 +175,7 @@ def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
         "--bootstrap", "10", "--json", "--out", "texts",
     )  # fmt: skip
     assert ended.code == 0, ended.stderr
-    assert json.loads(ended.stdout)["data"]["unit"] == "words"
+    assert json.loads(ended.stdout)["data"]["unit"] == "rows"
     model = package.load(tmp_path / "texts")
     assert type(model).__name__ == "DiscreteMixture"
     assert_allclose(np.sort(model.prevalence_[:, 0]), [0.1, 0.5, 0.9], atol=0.1)

@@ -187,6 +187,8 @@ def test_adapt_twice_and_after_a_merge(cli, fitted: Path, tmp_path: Path):
     assert model.class_names_ == ["Small", "c1"]
     manifest = package.io.read_manifest(tmp_path / "run-A-B")
     assert manifest["summary"]["adapted"] == {"A": 342, "B": 342}
+    mix = ["--prevalence", "run-A-B/prevalence.csv", "--out", "m.csv"]
+    assert cli("predict", "run", "penguins.csv", *mix).code == 0  # that of B
     assert cli("name", "run-A-B", "--undo").code == 0
     assert package.load(tmp_path / "run-A-B").n_classes_ == 3
 
@@ -336,7 +338,7 @@ def test_what_a_file_says_of_a_fit_is_no_word_about_a_model(
     """One file of options serves fit, and diagnose of what was fitted."""
     (tmp_path / "shoal.toml").write_text('domain = "island"\nlabel = "species"\n')
     given = ["--model", "run", "--config", "shoal.toml", "--permutations", "2"]
-    ended = cli("diagnose", "penguins.csv", *given)
+    ended = cli("diagnose", "penguins.csv", *given, "--json")
     assert ended.code == 0, ended.stderr
     assert "of the average domain" in ended.stdout
 

@@ -175,6 +175,14 @@ def test_classes_of_wide_tables_are_not_the_domains(make, shape, thin):
     assert matched_accuracy(labels, columns.labels_) < 0.9
 
 
+def test_large_tables_are_not_wide_though_their_samples_are(make):
+    X, domains, _ = wide(3_000, 100)
+    model = quietly(make(3, max_search_rows=600), X, domains)
+    assert model.features_.expansion == "linear"
+    few = quietly(make(3), X[::20], domains[::20])
+    assert few.features_.expansion == "components"
+
+
 def test_columns_win_where_components_miss_the_classes(make):
     """Forty pairs of noisy columns have the variance, and one column the classes."""
     rng = np.random.default_rng(0)

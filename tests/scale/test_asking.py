@@ -1,11 +1,15 @@
 """Adapting and diagnosing in parts, against the same in memory."""
 
+import copy
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from tests.scale.conftest import PART_ROWS
 
 from shoal import scale
 from shoal.exceptions import ModelFileError, ShoalWarning
+from shoal.io.schema import Schema
 from shoal.scale.adapting import next_shares
 
 
@@ -152,3 +156,26 @@ def test_a_domain_that_the_model_has_not_seen(world, model, tmp_path):
     with pytest.raises(ModelFileError) as error:
         scale.diagnose(model, tmp_path / "rows.parquet", workers=1)
     assert error.value.code == "E133"
+
+
+def test_rows_that_fit_would_have_left_out_do_not_count(world, model, tmp_path):
+    """A model of impute="drop": as if the rows with gaps were not there."""
+    choosy = copy.copy(model)
+    choosy.schema_ = model.schema_ | {"drop_incomplete": True}
+    first = Schema.from_dict(model.schema_).feature_names[0]
+    frame = world.frame
+    gaps = frame.assign(**{first: frame[first].mask(frame.index % 4 == 0)})
+    gaps.to_parquet(tmp_path / "gaps.parquet")
+    gaps[frame.index % 4 > 0].to_parquet(tmp_path / "whole.parquet")
+    options = {"workers": 1, "sample": 2_000}
+    with pytest.warns(ShoalWarning, match="missing values are left out"):
+        found = scale.adapt(choosy, tmp_path / "gaps.parquet", **options)
+    assert found.n_rows == 9_000
+    wanted = scale.adapt(model, tmp_path / "whole.parquet", **options)
+    assert_allclose(found.prevalence, wanted.prevalence, atol=1e-4)
+    assert found.fit_score == pytest.approx(wanted.fit_score, abs=1e-9)
+    with pytest.warns(ShoalWarning, match="missing values are left out"):
+        verdict = scale.diagnose(
+            choosy, tmp_path / "gaps.parquet", n_permutations=2, **options
+        ).verdict
+    assert verdict in ("clear", "caution")

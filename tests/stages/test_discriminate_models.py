@@ -321,6 +321,7 @@ def test_components_are_those_of_numpy(shape, seed):
     cosines /= np.linalg.norm(found.components_, axis=0)
     assert_allclose(np.abs(cosines), np.eye(3), atol=1e-6)
     assert LeadingComponents(50).fit_transform(X[:20, :2]).shape == (20, 2)
+    assert_array_equal(LeadingComponents(3).fit_transform(0 * X), 0 * Z)
 
 
 def test_components_of_wide_tables_tell_classes_not_rows(seed):

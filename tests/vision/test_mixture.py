@@ -114,6 +114,18 @@ def test_only_linear_mixtures_become_layers(tiny_net, images):
     model.set_params(fine_tuning=None).fit(images.X, images.domains)
 
 
+def test_what_is_to_be_tuned_is_fitted_so_that_it_can_be(tiny_net, images):
+    """Few images for the features: components would be chosen, which are no layer."""
+    few = np.random.default_rng(0).permutation(len(images.X))[:150]
+    given = DomainMixture(search=False)
+    kept = mixture(tiny_net, mixture=given, fine_tuning=None, n_components=None)
+    kept.fit(images.X[few], images.domains[few])
+    assert kept.frozen_.features_.expansion == "components"
+    tuned = mixture(tiny_net, mixture=given, n_components=None)
+    tuned.fit(images.X[few], images.domains[few])
+    assert tuned.frozen_.features_.expansion == "linear"
+
+
 # ---- fine-tuning -----------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def refuse_device(device: str) -> None:
 def refuse_idle(
     given: Mapping[str, bool], why: str, hint: str = "leave it out"
 ) -> None:
-    """Raise E145 for the first option that was given."""
+    """Raise E145 for the first option that was typed."""
     for option, is_given in given.items():
-        if is_given:
+        if is_given and is_typed(option):
             raise CommandError("E145", f"{option} {why}", hint)

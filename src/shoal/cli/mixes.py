@@ -67,9 +67,9 @@ def _read_csv(path: Path) -> dict[str, float]:
 
 
 def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows of the only domain, or of the only one that `shoal adapt` added."""
-    added = [row for row in rows if row.get("flag") == "new"]
-    rows = added or rows
+    """The rows of the only domain, or of the last one that `shoal adapt` added."""
+    added = [row["domain"] for row in rows if row.get("flag") == "new"]
+    rows = [row for row in rows if not added or row["domain"] == added[-1]]
     domains = list(dict.fromkeys(row["domain"] for row in rows))
     if len(domains) > 1:
         raise CommandError(

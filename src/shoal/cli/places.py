@@ -52,7 +52,7 @@ def refuse_existing(path: Path, names: Sequence[str] = (), *, force: bool) -> No
     """
     with readable_errors(path):
         _refuse_blocked(path, is_folder=bool(names))
-        found = [name for name in names if (path / name).exists()]
+        found = [name for name in names if _is_ours(path / name)]
         if force or not (found if names else path.exists()):
             return
     raise CommandError(
@@ -129,6 +129,17 @@ def _refuse_blocked(path: Path, *, is_folder: bool) -> None:
         raise CommandError("E140", text, "choose another --out")
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether an entry exists; others have files called manifest.json, too."""
+    if path.name != MANIFEST or not path.is_file():
+        return path.exists()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and {"format", "digest"} <= set(content)
+
+
 def _description(path: Path, found: Sequence[str]) -> str:
     """What is in the way: a run and its day, or the first of some files."""
     if RUN in found:
@@ -158,7 +169,11 @@ def filled_folder(folder: Path, *, instead_of: Sequence[str] = ()) -> Iterator[P
             if not folder.exists():
                 os.replace(temporary, folder)
                 return
-            old = [name for name in instead_of if not (temporary / name).exists()]
+            old = [
+                name
+                for name in instead_of
+                if _is_ours(folder / name) and not (temporary / name).exists()
+            ]
             with _uninterrupted():
                 _move_entries(temporary, folder)
                 for name in old:

@@ -33,10 +33,14 @@ class Range:
         end = "" if self.most is None else f" to {self.most:g}"
         return f"a {'whole ' * self.whole}number from {self.least:g}{end}"
 
-    @property
-    def example(self) -> str:
-        """One of them."""
-        return f"{self.least if self.default is None else self.default:g}"
+    def example(self, option: str, help_of: str) -> str:
+        """One of them, as a hint."""
+        some = self.default
+        if some is None:
+            some = self.least or None  # the least of a rate is no good one
+        return (
+            f"see `{help_of} --help`" if some is None else f"such as {option}{some:g}"
+        )
 
 
 def _declared(context: Any, option: Any) -> Range | None:
@@ -58,16 +62,16 @@ def _declared(context: Any, option: Any) -> Range | None:
 
 def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Message:
     """The option, the value that it got, and those that it takes."""
-    option, such = error.param.opts[0], allowed.example
+    option, path = error.param.opts[0], error.ctx.command_path
     typed = _typed(option, arguments)
     if typed is not None:
         text = f"{option} must be {allowed}, got {typed}"
-        return Message("E002", text, f"such as {option} {such}")
+        return Message("E002", text, allowed.example(f"{option} ", path))
     # what nobody typed comes from a file
-    key, path = option.removeprefix("--"), error.ctx.params.get("config")
+    key, file = option.removeprefix("--"), error.ctx.params.get("config")
     value = (error.ctx.default_map or {}).get(error.param.name)
-    text = f'"{path}" has {key} = {value}, which must be {allowed}'
-    return Message("E160", text, f"such as {key} = {such}")
+    text = f'"{file}" has {key} = {value}, which must be {allowed}'
+    return Message("E160", text, allowed.example(f"{key} = ", path))
 
 
 def _typed(name: str, arguments: Sequence[str]) -> str | None:

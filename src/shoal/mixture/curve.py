@@ -157,7 +157,7 @@ def make_curve(
     """Features, clusters and folds for up to ``max_classes`` classes, on a sample."""
     sample = rows.sample(MAX_ROWS, rng)
     likely = min(rank + 1, rows.n_domains)
-    features = _choose_features(sample, likely, options, rng, n_jobs)
+    features = _choose_features(sample, likely, options, rng, n_jobs, rows.n_rows)
     problem = sample.problem(features)
     plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
     most = sample.n_rows // (ROWS_PER_CELL * sample.n_domains)
@@ -258,12 +258,13 @@ def _choose_features(
     options: Options,
     rng: np.random.Generator,
     n_jobs: int | None,
+    n_rows: int,
 ) -> FeatureMap:
     """The simplest features that no richer ones beat on held-out rows."""
     small = sample.sample(FEATURE_ROWS, rng)
     folds = fold_of_rows(small.codes, 3, rng)
     seed = int(rng.integers(2**31 - 1))
-    rungs = _rungs(small, options)
+    rungs = _rungs(small, options, n_rows)
 
     def judge(scale: str, expansion: str) -> HeldOut:
         features = feature_map(small, scale, expansion, BUMPS, seed)
@@ -292,10 +293,12 @@ def _choose_features(
     return feature_map(sample, *best, BUMPS, seed)
 
 
-def _rungs(sample: TrainingRows, options: Options) -> list[tuple[str, str]]:
+def _rungs(
+    sample: TrainingRows, options: Options, n_rows: int
+) -> list[tuple[str, str]]:
     """Scales and expansions to compare, simplest first."""
     scales = list_scales(sample, replace(options, search=False))
-    simplest, *richer = list_expansions(sample, options.expansion, BUMPS)
+    simplest, *richer = list_expansions(sample, options.expansion, BUMPS, n_rows)
     if simplest == "discriminator" and sample.log_domain_given_x is None:
         simplest = "linear"
     rungs = [(scale, simplest) for scale in scales]

@@ -14,7 +14,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from shoal.bumps import bump_width, gaussian_bumps
 from shoal.validation import is_sparse
-from shoal.wide import leading_directions
+from shoal.wide import unit_components
 
 __all__ = ["EXPANSIONS", "LINEAR", "SCALES", "FeatureMap"]
 
@@ -217,9 +217,7 @@ class FeatureMap:
         """Directions of the largest variance, scaled to a mean variance of one."""
         root = np.sqrt(row_weight / row_weight.sum()).astype(self.dtype_)
         weighted = Z.multiply(root[:, None]) if is_sparse(Z) else root[:, None] * Z
-        values, directions = leading_directions(weighted, self.n_components)
-        scale = np.sqrt(np.mean(values**2))
-        self.components_ = (directions.T / scale).astype(self.dtype_)
+        self.components_ = unit_components(weighted, self.n_components)
 
     def _expand(self, X: Array, log_domain_given_x: Array | None) -> Array:
         Z = self.scaled(X)

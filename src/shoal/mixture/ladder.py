@@ -63,18 +63,21 @@ def choose_rung(
     options: Options,
     rng: np.random.Generator,
     record: Record,
+    n_rows: int,
 ) -> Rung:
     """Scale first, then expansion: the rung with the best held-out likelihood.
 
-    Anchors are looked for in ``rows``, everything else is done with the ``sample``.
+    Anchors are looked for in ``rows``, everything else is done with the ``sample``;
+    both are of a table of ``n_rows``.
     """
     ladder = _Ladder(rows, sample, n_classes, options, rng, record)
     scales = list_scales(sample, options)
-    expansions = list_expansions(sample, options.expansion)
+    expansions = list_expansions(sample, options.expansion, n_rows=n_rows)
     if options.expansion == "auto" and not options.search:
         expansions = [name for name in expansions if name in LINEAR]
     if len(scales) > 1 and sample.X.shape[1] >= MANY_COLUMNS:
-        scales = [_probe_scale(sample, n_classes, options, expansions[:1], rng)]
+        simplest = ["components" if "components" in expansions else "linear"]
+        scales = [_probe_scale(sample, n_classes, options, simplest, rng)]
     return ladder.choose(scales, expansions)
 
 
@@ -104,7 +107,7 @@ class _Ladder:
         best = self._climb(scales[0], expansions[0], judged=not alone)
         for scale in scales[1:]:
             best = _better(best, self._climb(scale, expansions[0]))
-        # clusters of the plain columns serve every expansion of them
+        # clusters of the simplest features serve the others
         known = [start for start in best.starts if start.name.startswith("features")]
         for expansion in expansions[1:]:
             other = self._climb(best.features.scale, expansion, known)
@@ -224,12 +227,19 @@ def _probe_scale(
 
 
 def list_expansions(
-    sample: TrainingRows, expansion: str, bumps: tuple[int, ...] = BUMPS
+    sample: TrainingRows,
+    expansion: str,
+    bumps: tuple[int, ...] = BUMPS,
+    n_rows: int | None = None,
 ) -> list[str]:
-    """Expansions to compare, simplest first; ``bumps`` are the numbers of them."""
+    """Expansions to compare, simplest first; ``bumps`` are the numbers of them.
+
+    Whether there are too few rows for the columns is asked of the whole table, of
+    ``n_rows``: all of them are fitted in the end.
+    """
     if expansion != "auto":
         return [expansion]
-    if is_wide(sample.n_rows, sample.X.shape[1]):
+    if is_wide(sample.n_rows if n_rows is None else n_rows, sample.X.shape[1]):
         return ["components", "linear"]
     if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
         return ["linear"]

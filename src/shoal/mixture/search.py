@@ -56,7 +56,7 @@ def find_solution(
     sample = rows.sample(options.search_rows, rng)
     tables = rows.sample(options.table_rows, rng) if options.search else sample
     record: Record = {}
-    rung = choose_rung(tables, sample, n_classes, options, rng, record)
+    rung = choose_rung(tables, sample, n_classes, options, rng, record, rows.n_rows)
     start, fit = rung.ranked[0]
     gains: list[float] = []
     if options.moves and options.search:

@@ -7,13 +7,12 @@ import numpy as np
 from shoal.analysis.adapt import Adaptation
 from shoal.analysis.proportions import mixture_proportions, prevalence_interval
 from shoal.analysis.resample import counts_words
-from shoal.io.table import Message
 from shoal.merged import add_up as add_up_classes
 from shoal.merged import original
 from shoal.scale.exact import LONGEST, SHORTEST, TINY, SumMoments, lean
 from shoal.scale.fitting import STILL, add_up, digest_of_model
 from shoal.scale.parts import PART_ROWS
-from shoal.scale.rows import Rows, schema_of
+from shoal.scale.rows import Rows, schema_of, without_gaps
 from shoal.scale.running import Progress, Running, begin
 from shoal.scale.sampling import draw_rows
 from shoal.scale.store import Result
@@ -81,15 +80,16 @@ def adapt(
         n_rows = running.data.n_rows
         schema = schema_of(model, running.data.columns)
         frame, _ = draw_rows(running, schema.needed, sample, seed=seed)
-        noticed: list[Message] = []
+        everything = len(frame) == n_rows
+        frame, noticed = without_gaps(schema, frame)
         X = schema.encode(frame, noticed)
         running.keep(noticed)
-        if len(frame) == n_rows:
+        if everything:
             running.warn()
             return model.adapt(X, level=level, random_state=seed)
         # of the classes of the fit: a new domain may mix merged ones as it likes
         fitted = original(model)
-        parts, covariance, familiar = _mix_of_all_rows(
+        parts, covariance, familiar, n_rows = _mix_of_all_rows(
             fitted,
             running,
             Rows(schema, None, seed),
@@ -125,8 +125,11 @@ def _mix_of_sample(model: Any, X: Any) -> Array:
 
 def _mix_of_all_rows(
     model: Any, running: Running, rows: Rows, shares: Array, passes: int
-) -> tuple[Array, Array, float]:
-    """Class mix, its covariance, and how familiar the rows are on average."""
+) -> tuple[Array, Array, float, int]:
+    """Class mix, its covariance, how familiar rows are on average, how many they are.
+
+    A model that leaves rows with gaps out does not count them.
+    """
     known = {"model": digest_of_model(model), "schema": rows.schema.to_dict()}
     prior, moved = _prior(model), []
     for number in range(1, passes + 1):
@@ -134,14 +137,15 @@ def _mix_of_all_rows(
         settings = {**known, "shares": shares.tolist()}
         sums = add_up(running.run(f"adapt, pass {number}", work, settings))
         if number == 1:
-            familiar = float(sums["familiar"][0]) / running.data.n_rows
+            n_rows = int(sums["count"][0])
+            familiar = float(sums["familiar"][0]) / n_rows
         before = shares
         shares, covariance = next_shares(sums, shares)
         moved.append(float(np.abs(shares - before).max()))
         if moved[-1] < STILL:
             break
     running.note_movement(moved, STILL)
-    return shares, covariance, familiar
+    return shares, covariance, familiar, n_rows
 
 
 def _prior(model: Any) -> Array:

@@ -11,7 +11,7 @@ from shoal.analysis.diagnose.result import Diagnosis, verdict_of
 from shoal.exceptions import ModelFileError
 from shoal.io.options import Options
 from shoal.scale.parts import PART_ROWS
-from shoal.scale.rows import domains_of, known_rule, schema_of
+from shoal.scale.rows import domains_of, known_rule, schema_of, without_gaps
 from shoal.scale.running import Progress, begin
 from shoal.scale.sampling import SAMPLE, count_domains, draw_rows
 from shoal.validation import check_whole
@@ -92,11 +92,11 @@ def diagnose(
             f'the model has not seen "{min(map(str, unseen))}"',
             "`shoal adapt` first",
         )
+    frame, noticed = without_gaps(schema, frame)
     names, codes = domains_of(frame[rule.column], rule, schema.missing)
     told = np.array(names)[codes]
-    noticed = list(domains.messages)
     X = schema.encode(frame, noticed)
-    running.keep(noticed)
+    running.keep([*domains.messages, *noticed])
     running.warn()
     found = model.diagnose(X, told, n_permutations=n_permutations, random_state=seed)
     found = with_columns(found, schema.feature_names)

@@ -13,11 +13,19 @@ from shoal.exceptions import InputError, ModelFileError
 from shoal.io.batching import complete_rows
 from shoal.io.cells import row_number
 from shoal.io.domains import DomainRule
-from shoal.io.schema import Schema
+from shoal.io.schema import FILL, Schema
 from shoal.io.table import Message
 from shoal.scale.parts import Part
 
-__all__ = ["Batch", "Rows", "chance_of", "domains_of", "known_rule", "schema_of"]
+__all__ = [
+    "Batch",
+    "Rows",
+    "chance_of",
+    "domains_of",
+    "known_rule",
+    "schema_of",
+    "without_gaps",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -115,6 +123,19 @@ class Rows:
             messages.append(Message("W144", text, "fill them in to keep them"))
         codes = np.array([known[name] for name in names] or [-1], dtype=np.intp)
         return np.where(empty, -1, codes[place])
+
+
+def without_gaps(
+    schema: Schema, frame: pd.DataFrame
+) -> tuple[pd.DataFrame, list[Message]]:
+    """Rows that were drawn, without those that fit would have left out.
+
+    E115 where that leaves none.
+    """
+    whole, noticed = complete_rows(frame, schema)
+    if len(whole) and not whole.any():
+        raise InputError("E115", "every row that was drawn has a missing value", FILL)
+    return frame[whole], noticed
 
 
 def schema_of(model: Any, columns: Sequence[str]) -> Schema:

@@ -280,6 +280,8 @@ class ImageMixture(LatentShiftEstimator):
         given = self.mixture
         mixture = DomainMixture(search=False, scale="global", expansion="linear")
         parameters = (mixture if given is None else given).get_params(deep=False)
+        if as_settings(self.fine_tuning) and parameters["expansion"] == "auto":
+            parameters["expansion"] = "linear"  # what can become a layer
         shared = {
             "n_classes": self.n_classes,
             "domain_weight": self.domain_weight,

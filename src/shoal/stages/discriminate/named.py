@@ -9,12 +9,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.bumps import bump_width, gaussian_bumps
-from shoal.probability import TINY
 from shoal.stages.discriminate.early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
 )
-from shoal.wide import few_components, leading_directions
+from shoal.wide import few_components, unit_components
 
 __all__ = ["NAMES", "LeadingComponents", "RadialBumps", "named_discriminator"]
 
@@ -102,9 +101,8 @@ class LeadingComponents(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions of largest variance; ``y`` is ignored."""
         X = validate_data(self, X, dtype=[np.float64, np.float32])
-        values, directions = leading_directions(X, self.n_components)
-        scale = np.sqrt(np.mean(values**2) / len(X))
-        self.components_ = (directions.T / max(scale, TINY)).astype(X.dtype)
+        root = np.sqrt(len(X), dtype=X.dtype)
+        self.components_ = unit_components(X / root, self.n_components)
         return self
 
     def transform(self, X: Any) -> Array:
