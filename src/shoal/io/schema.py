@@ -8,7 +8,6 @@ warning (W143).
 """
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -19,8 +18,13 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io.cells import is_number, numbers, row_number, words
 from shoal.io.columns import Feature
-from shoal.io.content import is_sparse
 from shoal.io.domains import DomainRule
+from shoal.io.matrices import (
+    check_counts,
+    check_finite,
+    columns_by_name,
+    refuse_absent,
+)
 from shoal.io.names import join, n_of
 from shoal.io.options import MISSING
 from shoal.io.table import Message
@@ -158,7 +162,7 @@ class Schema:
 
     def require(self, known: Sequence[str]) -> None:
         """Raise E133 unless all columns that are needed are among ``known``."""
-        _refuse_absent(self.needed, known)
+        refuse_absent(self.needed, known)
 
     def incomplete(self, frame: pd.DataFrame) -> Array:
         """Mask of the rows that lack a value."""
@@ -178,27 +182,9 @@ class Schema:
     def _words(self, series: pd.Series) -> Array:
         return words(series, self.missing, strip=self.rules > 1)
 
-    def _places(self, known: Sequence[str]) -> Array | None:
-        """Where a matrix has the columns of the model; None if just as in fit."""
-        if not self.names or tuple(known) == self.names:
-            return None
-        _refuse_absent(self.names, known)
-        copies = _repeated(self.names) | _repeated(known)
-        unclear = [name for name in dict.fromkeys(self.names) if name in copies]
-        if unclear:
-            raise InputError(
-                "E141",
-                f"several columns are called {join(unclear)}, here or in fit, and "
-                "the columns are not just those of fit in their order",
-                "make the names unique before fit and here",
-            )
-        place = {name: index for index, name in enumerate(known)}
-        return np.array([place[name] for name in self.names])
-
     def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
-        places = None if names is None else self._places(names)
-        if places is not None:
-            matrix = _columns_at(matrix, places)
+        if self.names and names is not None:
+            matrix = columns_by_name(matrix, names, self.names)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
             raise ModelFileError(
                 "E133",
@@ -206,7 +192,7 @@ class Schema:
                 "use the same encoder or export as in fit",
             )
         X = matrix.astype(self.dtype, copy=False)
-        _check_finite_matrix(X)
+        check_finite(X)
         if self.kind == "counts":
             check_counts(X, None, None)
         return X
@@ -361,25 +347,6 @@ class Schema:
         return self
 
 
-def check_counts(X: Any, names: Sequence[str] | None, index: Any) -> None:
-    """Raise E130 unless all of X is whole numbers from 0."""
-    values = X.data if is_sparse(X) else X
-    wrong = (values < 0) | (values % 1 != 0)
-    if not wrong.any():
-        return
-    where = ""
-    if names is not None:
-        row, column = np.argwhere(wrong)[0]
-        where = f' (first: row {int(index[row]) + 1}, "{names[column]}")'
-    value = values[wrong].flat[0]
-    what = "negative" if value < 0 else "fractional"
-    raise InputError(
-        "E130",
-        f"--counts given but values are {what}, such as {value:g}{where}",
-        "name the raw layer: --layer counts, or leave --counts out",
-    )
-
-
 def _sum_is_finite(X: Array) -> bool:
     """Whether all is well, in one pass without a mask."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -393,50 +360,6 @@ def _is_edition(rules: Any) -> bool:
 def first_row(frame: pd.DataFrame, number: int) -> int:
     """Position of the row that people count as ``number``."""
     return int(np.flatnonzero(frame.index.to_numpy() == number - 1)[0])
-
-
-def _refuse_absent(needed: Sequence[str], known: Sequence[str]) -> None:
-    there = set(known)
-    absent = [name for name in needed if name not in there]
-    if absent:
-        more = f" (and {len(absent) - 1} more)" * (len(absent) > 1)
-        raise ModelFileError(
-            "E133",
-            f'model needs the column "{absent[0]}"{more}; extra columns are '
-            "ignored, order does not matter",
-            "supply it, or refit without it",
-        )
-
-
-def _repeated(names: Sequence[str]) -> set[str]:
-    return {name for name, times in Counter(names).items() if times > 1}
-
-
-def _columns_at(matrix: Any, places: Array) -> Any:
-    """Some columns, laid out in memory as if they had been read in this order.
-
-    Sums then have one order, and results are the same to the last bit.
-    """
-    if not is_sparse(matrix):
-        return np.take(matrix, places, axis=1)
-    chosen = matrix[:, places]
-    chosen.sort_indices()
-    return chosen
-
-
-def _check_finite_matrix(X: Any) -> None:
-    values = X.data if is_sparse(X) else X
-    bad = ~np.isfinite(values)
-    if bad.any():
-        where = "" if is_sparse(X) else (
-            f" (first: row {int(np.argwhere(bad)[0][0]) + 1}, column "
-            f"{int(np.argwhere(bad)[0][1]) + 1})"
-        )  # fmt: skip
-        raise InputError(
-            "E115",
-            f"{int(bad.sum()):,} missing or infinite values{where}",
-            "fill or drop them before saving the array",
-        )
 
 
 def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
