@@ -106,3 +106,22 @@ def random_start_losses(name):
         for run in read_lines(name)
         if (spec := run["spec"])["method"] == "ddfa_ri"
     }
+
+
+def test_one_trial_of_everything_takes_less_than_ninety_seconds():
+    """Discriminator, DDFA with two kinds of stages, mixture; and its peak memory."""
+    trial = ["ddfa-spi", "ddfa-spi-best", "end-to-end"]
+    (one,) = [line for line in read_lines("vision/tally.jsonl")
+              if line["methods"] == trial]  # fmt: skip
+    assert (one["workers"], one["runs"], one["failed"]) == (1, 3, 0)
+    assert one["device"] == "NVIDIA H200"
+    assert one["seconds"] <= 90
+    (cell,) = one["cells"]
+    peaks = [
+        record["gpu_mib"]
+        for record in read_lines("bench/cifar/records.jsonl")
+        if "{dataset}-{n_domains}-{alpha:g}".format(**record["spec"]) == cell
+        and [record["spec"]["wave"]] == one["waves"]
+    ]
+    assert len(peaks) == 3
+    assert max(peaks) / 1024 == pytest.approx(2.7, abs=0.05)
