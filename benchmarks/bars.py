@@ -36,7 +36,7 @@ from shoal import DDFA, DomainMixture
 from shoal.datasets import make_latent_shift
 from shoal.probability import cluster_given_domain
 from shoal.stages.adjust import Adjuster
-from shoal.stages.adjust.estimator import SOLVERS
+from shoal.stages.adjust._estimator import SOLVERS
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.factorize import Factorizer
@@ -203,7 +203,7 @@ def ours_max_iter() -> int:
     """Return the iterations that our NMF asks scikit-learn for."""
     from inspect import signature
 
-    from shoal.stages.factorize.nmf import nmf
+    from shoal.stages.factorize._iterative import nmf
 
     return int(signature(nmf).parameters["max_iter"].default)
 

@@ -23,12 +23,12 @@ from scipy.optimize import linear_sum_assignment
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from shoal.benchmark.meter import Meter, provenance
-from shoal.benchmark.published import PAPER_ALPHAS, paper_prevalence
 from shoal.exceptions import ShoalWarning
 from shoal.probability import class_posterior, domain_given_class
 from shoal.stages.adjust import adjust
 from shoal.stages.factorize import Factorizer
+from shoal_bench.meter import Meter, provenance
+from shoal_bench.published import PAPER_ALPHAS, paper_prevalence
 
 SQUARE = {"cifar20": 20, "cifar10": 10}
 WAVES = range(5)

@@ -16,7 +16,8 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from shoal import DDFA, explained
+from shoal import DDFA
+from shoal import _rank as explained
 from shoal.datasets import make_latent_shift
 from shoal.stages import adjust
 

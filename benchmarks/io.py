@@ -112,7 +112,7 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
 
     model = shoal.load(folder / "model")
     source, target = folder / "rows.parquet", folder / "out.parquet"
-    import_module("shoal.io.batching"), import_module("pyarrow.parquet")
+    import_module("shoal.io.read._batching"), import_module("pyarrow.parquet")
     before = peak_memory()
 
     def tables() -> Any:
@@ -148,7 +148,7 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
 def bare_seconds(model: Any, source: Path, batch_rows: int) -> dict[str, float]:
     """Seconds of predict_proba and of fit scores on rows that are in memory."""
     from shoal.io import batches
-    from shoal.io.assignments import fit_score_of
+    from shoal.io._assignments import fit_score_of
 
     fit_score = fit_score_of(model)
     total = {"predict": 0.0, "fit_score": 0.0, "rows": 0.0}

@@ -16,8 +16,8 @@ from sklearn.decomposition import PCA
 from sklearn.utils import Bunch
 
 from shoal import DomainMixture
-from shoal.datasets.idx import read_idx
 from shoal.probability import normalize_rows
+from shoal_bench.datasets.idx import read_idx
 
 FOLDER = Path(__file__).parent / "data"
 N_SHOPS = 6

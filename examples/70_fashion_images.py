@@ -15,26 +15,27 @@ import torch
 from torch import nn
 
 from shoal import DDFA
-from shoal.benchmark.shift import draw_prevalence, plan_domains, take
-from shoal.datasets import load_fashion_mnist
+from shoal.datasets._prevalence import draw_prevalence
 from shoal.metrics import (
     majority_accuracy,
     match_classes,
     matched_accuracy,
     prevalence_error,
 )
+from shoal.vision._discriminator import ImageDiscriminator
+from shoal.vision._nets import Backbone
+from shoal.vision._simclr import simclr
 from shoal.vision.augment import ColorJitter, RandomResizedCrop, compose
-from shoal.vision.discriminator import ImageDiscriminator
-from shoal.vision.finetune import FineTuning
-from shoal.vision.mixture import ImageMixture
-from shoal.vision.nets import Backbone
-from shoal.vision.simclr import simclr
+from shoal.vision.mixture._estimator import ImageMixture
+from shoal.vision.mixture._finetune import FineTuning
+from shoal_bench.datasets import load_fashion_mnist
+from shoal_bench.shift import plan_domains, take
 
 N_TRAIN, N_TEST = 5_000, 2_000
 
 
 class SmallNet(Backbone):
-    """Three convolutions; for real photographs take shoal.vision.nets.resnet(18)."""
+    """Three convolutions; for real photographs take shoal.vision.resnet(18)."""
 
     n_features = 128
 

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from textwrap import fill
 from typing import Any
 
-from shoal.benchmark.published import paper_results
+from shoal_bench.published import paper_results
 
 RESULTS = Path(__file__).parents[1] / "results"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from typer.main import get_command
 
-from shoal.cli.app import EXAMPLES, app
+from shoal.cli._app import EXAMPLES, app
+from shoal.cli._options import Speech, Work
+from shoal.cli._reading import Source
+from shoal.cli._scaling import Place
 from shoal.cli.catalogue import EXIT_CODES, SECTIONS
-from shoal.cli.options import Speech, Work
-from shoal.cli.reading import Source
-from shoal.cli.scaling import Place
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {

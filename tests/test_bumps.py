@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal.bumps import bump_width, gaussian_bumps
+from shoal._features import bump_width, gaussian_bumps
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from shoal.canonical import copies_of, match_keys, row_keys, sort_rows
+from shoal.validation._rows import copies_of, match_keys, row_keys, sort_rows
 
 small = arrays(np.int64, st.integers(1, 30), elements=st.integers(0, 5))
 

@@ -6,12 +6,12 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.testing import (
+from support import (
     check_domain_estimator,
     domain_checks,
     parametrize_with_domain_checks,
 )
-from shoal.testing.battery import fitted_state
+from support.battery import fitted_state
 
 QUICK = [
     DDFA(2, discriminator="logistic", random_state=0),

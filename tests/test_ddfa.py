@@ -36,7 +36,7 @@ from shoal.stages.discretize import (
     KMeansDiscretizer,
     PointMassDiscretizer,
 )
-from shoal.stages.discretize.candidates import hellinger_kmeans
+from shoal.stages.discretize._candidates import hellinger_kmeans
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.factorize import Factorizer
 

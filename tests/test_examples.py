@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.datasets._io import DATA_DIR
+from shoal.datasets._files import DATA_DIR
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 # Their data do not come with the project.

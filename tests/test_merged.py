@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DDFA, DomainMixture
+from shoal.base._merged import add_up, original
 from shoal.datasets import load_penguins
-from shoal.datasets.generated import make_latent_shift
-from shoal.merged import add_up, original
+from shoal.datasets._generated import make_latent_shift
 
 
 @pytest.fixture(scope="module")

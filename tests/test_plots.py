@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 from shoal import DomainMixture, choose_n_classes, plots
 from shoal.analysis.diagnose import diagnose
 from shoal.datasets import load_penguins
-from shoal.report.profile import contrast_features
-from shoal.report.projection import domain_plane
+from shoal.report._profile import contrast_features, domain_plane
 
 mpl.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402

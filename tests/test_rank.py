@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from shoal._rank import RankResult, domains_differ, supported_rank
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.rank import RankResult, domains_differ, supported_rank
 
 
 def anchored_counts(rng, n_classes, n_domains, n_words, n_rows, concentration=3.0):

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from shoal import DDFA, DomainMixture
-from shoal.benchmark.paper import ddfa as published
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import (
     ConstantColumnWarning,
@@ -22,6 +21,7 @@ from shoal.exceptions import (
 )
 from shoal.stages.adjust import Adjuster
 from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
+from shoal_bench.paper import ddfa as published
 
 RNG = np.random.default_rng(0)
 DOMAINS = np.repeat(["a", "b", "c"], 40)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.base import LatentShiftEstimator
 from shoal.probability import canonical_order, normalize_rows
-from shoal.testing import (
+from shoal.validation import check_X_domains
+from support import (
     EXPECTED_FAILURES,
     DomainProblem,
     TableProblem,
@@ -27,7 +28,6 @@ from shoal.testing import (
     table,
     table_checks,
 )
-from shoal.validation import check_X_domains
 
 # ---- a correct estimator of domains, and how to break it ---------------------------
 

@@ -23,15 +23,15 @@ from joblib import Parallel, delayed
 
 import shoal
 from shoal import DomainMixture
-from shoal.benchmark.published import (
+from shoal.exceptions import ShoalWarning
+from shoal.metrics import match_classes, matched_accuracy, prevalence_error
+from shoal_bench.published import (
     PAPER_ALPHAS,
     PAPER_DATASETS,
     paper_prevalence,
     paper_results,
 )
-from shoal.benchmark.shift import plan_domains, take
-from shoal.exceptions import ShoalWarning
-from shoal.metrics import match_classes, matched_accuracy, prevalence_error
+from shoal_bench.shift import plan_domains, take
 
 RECORDS = Path(__file__).parents[2] / "results" / "tabular" / "cifar_features.jsonl"
 CELLS = [

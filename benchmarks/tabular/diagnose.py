@@ -23,7 +23,7 @@ import numpy as np
 from _record import FOLDER, versions, write_whole
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal.analysis.diagnose.thresholds import THRESHOLDS
+from shoal.analysis.diagnose._thresholds import THRESHOLDS
 from shoal.datasets import (
     load_activities,
     load_asteroids,

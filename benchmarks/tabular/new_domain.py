@@ -17,10 +17,9 @@ import numpy as np
 from _record import FOLDER, Record, Run, mean
 
 from shoal import DomainMixture
-from shoal.analysis.matching import match_by_rows
-from shoal.analysis.proportions import mixture_proportions
-from shoal.benchmark.published import paper_prevalence
+from shoal.analysis._draws import match_by_rows, mixture_proportions
 from shoal.datasets import make_latent_shift
+from shoal_bench.published import paper_prevalence
 
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/new_domain.py"
 PANEL = {

@@ -22,7 +22,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from shoal import DomainMixture, choose_n_classes
-from shoal.benchmark.panel import PanelProblem, run_method
 from shoal.datasets import (
     load_activities,
     load_asteroids,
@@ -33,6 +32,7 @@ from shoal.datasets import (
 )
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
+from shoal_bench.panel import PanelProblem, run_method
 
 COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/organic.py"
 OURS = "mixture"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from _record import FOLDER, versions
 
-from shoal.benchmark.panel import METHODS, PROBLEMS, run_method
+from shoal_bench.panel import METHODS, PROBLEMS, run_method
 
 
 def main() -> None:

@@ -27,12 +27,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import shoal.benchmark.image_methods  # noqa: F401  (registers the methods)
-from shoal.benchmark.methods import find_method
-from shoal.benchmark.published import PAPER_ALPHAS, PAPER_DATASETS
-from shoal.benchmark.run import Tally, run_missing
-from shoal.benchmark.spec import Setting, Spec
-from shoal.benchmark.store import Store
+import shoal_bench.image_methods  # noqa: F401  (registers the methods)
+from shoal_bench.methods import find_method
+from shoal_bench.published import PAPER_ALPHAS, PAPER_DATASETS
+from shoal_bench.run import Tally, run_missing
+from shoal_bench.spec import Setting, Spec
+from shoal_bench.store import Store
 
 #: Name on the command line -> method of the benchmark and what it is set to.
 METHODS: dict[str, tuple[str, dict[str, Setting]]] = {

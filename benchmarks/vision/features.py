@@ -20,10 +20,10 @@ from sklearn.decomposition import PCA
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from shoal.datasets.images_cifar import load_cifar10, load_cifar20
-from shoal.io.atomic import whole_file
-from shoal.vision.encode import encode
-from shoal.vision.nets import load_backbone
+from shoal.io._files import whole_file
+from shoal.vision._encode import encode
+from shoal.vision._nets import load_backbone
+from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
 
 #: Data set -> how to read it, and what its weights are named after.
 DATASETS = {"cifar20": (load_cifar20, "cifar100"), "cifar10": (load_cifar10, "cifar10")}

@@ -30,19 +30,17 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from shoal.benchmark import paper
-from shoal.benchmark.image_problems import image_problem
-from shoal.benchmark.meter import provenance
-from shoal.benchmark.spec import Spec
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
+from shoal.vision._data import ImageSet, SplitRows, hold_out, normalize, settle
+from shoal.vision._devices import autocast_to, pick_device
+from shoal.vision._loop import exponential, fit
+from shoal.vision._nets import resnet
 from shoal.vision.augment import weak_view
-from shoal.vision.data import ImageSet, normalize
-from shoal.vision.devices import autocast_to, pick_device
-from shoal.vision.loop import fit
-from shoal.vision.nets import resnet
-from shoal.vision.schedules import exponential
-from shoal.vision.split import SplitRows, hold_out, settle
+from shoal_bench import paper
+from shoal_bench.image_problems import image_problem
+from shoal_bench.meter import provenance
+from shoal_bench.spec import Spec
 
 BATCH = 1024
 

@@ -34,17 +34,16 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from shoal.benchmark.meter import provenance
-from shoal.datasets.images_cifar import load_cifar10, load_cifar20
+from shoal.vision._checkpoint import read_checkpoint
+from shoal.vision._data import ImageSet
+from shoal.vision._devices import pick_device
+from shoal.vision._encode import knn_monitor
+from shoal.vision._nets import resnet
+from shoal.vision._simclr import Monitor, Pretext, Pretrained, simclr_pretext
 from shoal.vision.augment import simclr_view
-from shoal.vision.checkpoint import read_checkpoint
-from shoal.vision.data import ImageSet
-from shoal.vision.devices import pick_device
-from shoal.vision.knn import knn_monitor
-from shoal.vision.moco import moco_pretext
-from shoal.vision.nets import resnet
-from shoal.vision.pretext import Monitor, Pretext, Pretrained
-from shoal.vision.simclr import simclr_pretext
+from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
+from shoal_bench.meter import provenance
+from shoal_bench.moco import moco_pretext
 
 METHODS = {"simclr": simclr_pretext, "moco": moco_pretext}
 TIMED_EPOCHS = 4

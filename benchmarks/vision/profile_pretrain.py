@@ -32,16 +32,15 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from shoal.benchmark.meter import provenance
 from shoal.exceptions import CompileWarning
+from shoal.vision._data import ImageSet, normalize, to_float
+from shoal.vision._devices import autocast_to, place_module
+from shoal.vision._losses import nt_xent
+from shoal.vision._nets import resnet
+from shoal.vision._parts import CompileSetting, compiling
+from shoal.vision._simclr import REPLAYED, Pretext, sgd, simclr_pretext
 from shoal.vision.augment import simclr_view
-from shoal.vision.contrast import nt_xent
-from shoal.vision.data import ImageSet, normalize, to_float
-from shoal.vision.devices import autocast_to, place_module
-from shoal.vision.nets import resnet
-from shoal.vision.parts import CompileSetting, compiling
-from shoal.vision.pretext import REPLAYED, Pretext, sgd
-from shoal.vision.simclr import simclr_pretext
+from shoal_bench.meter import provenance
 
 MODES = ("off", "default", REPLAYED, "max-autotune-no-cudagraphs")
 STEPS_TO_WARM_UP = 6

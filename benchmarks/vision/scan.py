@@ -7,7 +7,7 @@
 DDFA (SI) of the image cells find them. One line of JSON per run: settings, SCAN's loss,
 training rows of each class, accuracy and agreement on the test images (labels are read
 for these alone). Lines that are there are not run again. ``--set name=value`` changes a
-setting of ``shoal.vision.scan.SCAN``. Needs torch, numpy, scikit-learn, safetensors.
+setting of ``shoal_bench.scan.SCAN``. Needs torch, numpy, scikit-learn, safetensors.
 """
 
 import argparse
@@ -23,13 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from cells import read_value
 
-from shoal.benchmark.image_kept import trained_scan
-from shoal.benchmark.image_problems import image_problem
-from shoal.benchmark.meter import Meter, provenance
-from shoal.benchmark.published import PAPER_DATASETS
-from shoal.benchmark.spec import Spec
-from shoal.datasets.images_cifar import load_cifar10, load_cifar20
 from shoal.metrics import adjusted_rand, matched_accuracy
+from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
+from shoal_bench.image_kept import trained_scan
+from shoal_bench.image_problems import image_problem
+from shoal_bench.meter import Meter, provenance
+from shoal_bench.published import PAPER_DATASETS
+from shoal_bench.spec import Spec
 
 LOADERS = {"cifar20": load_cifar20, "cifar10": load_cifar10}
 

@@ -10,13 +10,13 @@ scikit-learn.
 
 from typing import TYPE_CHECKING
 
-from shoal.lazy import lazy_names as _lazy_names
+from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.analysis.choose import choose_n_classes
+    from shoal.analysis._choose import choose_n_classes
     from shoal.ddfa import DDFA
     from shoal.discrete import DiscreteMixture
-    from shoal.io.models import load, save
+    from shoal.io.model._models import load, save
     from shoal.mixture import DomainMixture
 
 __version__ = "0.1.0"
@@ -37,8 +37,8 @@ __getattr__, __dir__ = _lazy_names(
         "DDFA": "shoal.ddfa",
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
-        "choose_n_classes": "shoal.analysis.choose",
-        "load": "shoal.io.models",
-        "save": "shoal.io.models",
+        "choose_n_classes": "shoal.analysis._choose",
+        "load": "shoal.io.model._models",
+        "save": "shoal.io.model._models",
     },
 )

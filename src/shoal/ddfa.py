@@ -8,35 +8,33 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from shoal._novelty import fit_novelty
+from shoal._rank import likeliest, soften, supported_rank
 from shoal.base import LatentShiftEstimator
-from shoal.canonical import CanonicalRows, row_keys, sort_rows
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
-from shoal.explained import likeliest, soften
-from shoal.novelty import fit_novelty
 from shoal.probability import (
     canonical_order,
     class_given_domain,
     cluster_given_domain,
     mean_log_likelihood,
 )
-from shoal.rank import supported_rank
 from shoal.stages.adjust import Adjuster, maximum_likelihood
-from shoal.stages.adjust.estimator import SOLVERS
-from shoal.stages.discretize.candidates import (
+from shoal.stages.adjust._estimator import SOLVERS
+from shoal.stages.discretize._candidates import (
     check_discretizer,
     hellinger_kmeans,
     list_discretizers,
 )
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
-from shoal.stages.discriminate.calibrate import fit_calibration
-from shoal.stages.discriminate.candidates import (
+from shoal.stages.discriminate._calibrate import fit_calibration
+from shoal.stages.discriminate._candidates import (
     is_given,
     needs_all_columns,
     with_seeds,
 )
-from shoal.stages.discriminate.crossfit import rows_per_domain
+from shoal.stages.discriminate._crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
-from shoal.stages.factorize.estimator import METHODS
+from shoal.stages.factorize._estimator import METHODS
 from shoal.validation import (
     check_n_classes,
     check_sample_weight,
@@ -44,6 +42,7 @@ from shoal.validation import (
     resolve_domain_weight,
     varying_columns,
 )
+from shoal.validation._rows import CanonicalRows, row_keys, sort_rows
 
 __all__ = ["DDFA"]
 
@@ -71,7 +70,7 @@ class DDFA(LatentShiftEstimator):
     what each class looks like and how common it is in each domain. *Adjust*: turn
     q(d|x) into p_d(y|x).
 
-    The defaults are the best we know; ``shoal.benchmark.paper.ddfa`` gives the
+    The defaults are the best we know; ``shoal_bench.paper.ddfa`` gives the
     configuration as published. :class:`shoal.DomainMixture` is usually more accurate.
 
     Parameters
@@ -79,7 +78,7 @@ class DDFA(LatentShiftEstimator):
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
         domains, that the clusters of q(d|x) support against permuted domains
-        (:func:`shoal.rank.supported_rank`): seen through the discriminator, and
+        (:func:`shoal._rank.supported_rank`): seen through the discriminator, and
         without another fit. :func:`shoal.choose_n_classes` draws the held-out curve
         beside it, for ``estimator=DDFA()`` too; in our measurements it was as often
         right.

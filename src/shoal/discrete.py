@@ -10,28 +10,27 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import check_random_state
 
-from shoal.base import LatentShiftEstimator
-from shoal.exceptions import IdentifiabilityWarning, UnseenWordWarning
-from shoal.explained import soften
-from shoal.novelty import novelty_quantiles
-from shoal.probability import TINY, mean_log_likelihood, normalize_rows
-from shoal.rank import NO_SIGNAL, domains_differ, supported_rank
-from shoal.stages.factorize import Factorizer
-from shoal.stages.factorize.estimator import METHODS
-from shoal.validation import (
-    check_n_classes,
-    check_X,
-    check_X_domains,
-    is_whole,
-    resolve_domain_weight,
-)
-from shoal.words import (
+from shoal._novelty import novelty_quantiles
+from shoal._rank import NO_SIGNAL, domains_differ, soften, supported_rank
+from shoal._words import (
     check_counts,
     find_words,
     look_up_words,
     single_word_bags,
     sum_by_domain,
     words_by_clustering,
+)
+from shoal.base import LatentShiftEstimator
+from shoal.exceptions import IdentifiabilityWarning, UnseenWordWarning
+from shoal.probability import TINY, mean_log_likelihood, normalize_rows
+from shoal.stages.factorize import Factorizer
+from shoal.stages.factorize._estimator import METHODS
+from shoal.validation import (
+    check_n_classes,
+    check_X,
+    check_X_domains,
+    is_whole,
+    resolve_domain_weight,
 )
 
 __all__ = ["DiscreteMixture"]
@@ -60,7 +59,7 @@ class DiscreteMixture(LatentShiftEstimator):
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
         domains, that the table supports against permuted domains
-        (:func:`shoal.rank.supported_rank`). :func:`shoal.choose_n_classes` draws the
+        (:func:`shoal._rank.supported_rank`). :func:`shoal.choose_n_classes` draws the
         held-out curve beside it.
     input : {"rows", "counts"}, default="rows"
         What a row of X is. ``"rows"``: one word, the tuple of its columns, of any

@@ -5,22 +5,6 @@ argument, the value got and the fix. Errors about files, which also people who d
 write Python meet, have a code that never changes its meaning.
 """
 
-__all__ = [
-    "CodedError",
-    "CodedWarning",
-    "CollapseWarning",
-    "CompileWarning",
-    "ConstantColumnWarning",
-    "DomainMissingError",
-    "FoldsReducedWarning",
-    "IdentifiabilityWarning",
-    "InputError",
-    "ModelFileError",
-    "ShoalWarning",
-    "SubsampleWarning",
-    "UnseenWordWarning",
-]
-
 
 class ShoalWarning(UserWarning):
     """Base class of all warnings of shoal."""

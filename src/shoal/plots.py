@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.palette import MARKERS, class_color
+from shoal._palette import MARKERS, class_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +144,7 @@ def plot_simplex(
     matplotlib Axes
         One collection of points per class, then the corners.
     """
-    from shoal.report.projection import domain_plane, sample_rows
+    from shoal.report._profile import domain_plane, sample_rows
     from shoal.validation import encode_domains
 
     check_is_fitted(model)
@@ -223,8 +223,8 @@ def plot_class_profile(
     matplotlib Axes
         Differences of means in standard deviations, the largest on top.
     """
-    from shoal.report.gather import gather
-    from shoal.report.profile import contrast_features, numeric_columns
+    from shoal.report._gather import gather
+    from shoal.report._profile import contrast_features, numeric_columns
 
     rows = gather(model, X, domains, feature_names=feature_names, frame=None, ids=None,
                   labels=None, kind="table", images=None)  # fmt: skip

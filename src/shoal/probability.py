@@ -16,22 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-__all__ = [
-    "balance_domains",
-    "canonical_order",
-    "check_stochastic",
-    "class_given_domain",
-    "class_posterior",
-    "cluster_given_domain",
-    "condition_number",
-    "domain_given_class",
-    "match_rows",
-    "mean_log_likelihood",
-    "normalize_rows",
-    "project_to_simplex",
-    "shift_prior",
-]
-
 Array = NDArray[Any]
 
 # Probabilities below this are treated as "impossible" inside logarithms and ratios.

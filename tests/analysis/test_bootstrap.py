@@ -6,18 +6,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.draws import Resample, draw_rows
-from shoal.analysis.mixture_refit import MixtureRefit
-from shoal.analysis.resample import make_resampler, proportions_refit
+from shoal.analysis._draws import Resample, draw_rows
+from shoal.analysis._resample import MixtureRefit, make_resampler, proportions_refit
 from shoal.base import LatentShiftEstimator
-from shoal.canonical import canonical_rows
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture.objective import MixtureProblem
-from shoal.mixture.optimizer import optimize
+from shoal.mixture._likelihood import MixtureProblem, optimize
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer
+from shoal.validation._rows import canonical_rows
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis.choose import choose_n_classes
+from shoal._rank import RankResult
+from shoal.analysis._choose import choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture.curve import baseline, make_curve, smooth
-from shoal.mixture.held_out import HeldOut
-from shoal.mixture.n_classes import Evidence, decide, pick_n_classes
-from shoal.mixture.options import Options
-from shoal.mixture.training import TrainingRows
-from shoal.rank import RankResult
+from shoal.mixture._curve import baseline, make_curve, smooth
+from shoal.mixture._held_out import HeldOut
+from shoal.mixture._ladder import Options
+from shoal.mixture._n_classes import Evidence, decide, pick_n_classes
+from shoal.mixture._rows import TrainingRows
 
 PENGUINS = load_penguins()
 

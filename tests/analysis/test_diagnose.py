@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from shoal.analysis.diagnose import diagnose, with_columns
-from shoal.analysis.diagnose.findings import _kept
+from shoal.analysis.diagnose._findings import _kept
 from shoal.datasets import load_activities, load_penguins, make_latent_shift
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shoal.analysis.diagnose.guess import (
+from shoal.analysis.diagnose._guess import (
     Gain,
     best_guess,
     logit_guess,
@@ -17,22 +17,22 @@ from shoal.analysis.diagnose.guess import (
     table_guess,
     tree_guess,
 )
-from shoal.analysis.diagnose.refit import (
+from shoal.analysis.diagnose._refit import (
     Shifts,
     cell_departure,
     class_shifts,
     weighted_agreement,
 )
-from shoal.analysis.diagnose.result import Diagnosis, Finding, verdict_of
-from shoal.analysis.diagnose.rows import _common_words
-from shoal.analysis.diagnose.table import (
+from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
+from shoal.analysis.diagnose._rows import (
+    _common_words,
     column_accuracy,
     find_repeats,
     naming_columns,
 )
 from shoal.datasets import make_latent_shift
-from shoal.mixture.objective import MixtureProblem
-from shoal.mixture.rows import fold_of_rows
+from shoal.mixture._likelihood import MixtureProblem
+from shoal.mixture._rows import fold_of_rows
 from shoal.validation import row_weights
 
 

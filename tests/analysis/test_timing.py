@@ -1,7 +1,7 @@
 import pytest
 
-from shoal.analysis.choose import choose_n_classes
-from shoal.analysis.timing import Order
+from shoal.analysis._choose import choose_n_classes
+from shoal.analysis._refits import Order
 from shoal.datasets import make_latent_shift
 from shoal.discrete import DiscreteMixture
 

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 import shoal as package
 from shoal.cli import main
-from shoal.cli.app import EXAMPLES, app
-from shoal.cli.messages import CATALOGUE, EXIT_CODES, CommandError
-from shoal.cli.output import running
-from shoal.cli.tables import prevalence_table
+from shoal.cli._app import EXAMPLES, app
+from shoal.cli._messages import CommandError
+from shoal.cli._output import running
+from shoal.cli._tables import prevalence_table
+from shoal.cli.catalogue import CATALOGUE, EXIT_CODES
 from shoal.exceptions import CodedWarning, CollapseWarning, CompileWarning, InputError
 
 

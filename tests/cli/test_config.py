@@ -8,9 +8,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from shoal.cli.groups import with_groups
-from shoal.cli.options import Speech, Work
-from shoal.cli.reading import Source, split_names
+from shoal.cli._options import Speech, Work, with_groups
+from shoal.cli._reading import Source, split_names
 
 
 def make_app(seen: dict[str, Any]) -> Any:

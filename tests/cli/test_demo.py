@@ -19,10 +19,9 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner, Result
 
-from shoal.cli.app import EXAMPLES, app
-from shoal.cli.demo import demo
-from shoal.cli.demo_data import DATASETS
-from shoal.cli.tables import percent, share_with_interval
+from shoal.cli._app import EXAMPLES, app
+from shoal.cli._demo import DATASETS, demo
+from shoal.cli._tables import percent, share_with_interval
 from shoal.datasets import load_penguins
 from shoal.metrics import matched_accuracy, true_prevalence
 

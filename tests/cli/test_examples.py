@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from shoal.cli import main
-from shoal.cli.app import EXAMPLES
+from shoal.cli._app import EXAMPLES
 
 KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
 

@@ -15,10 +15,10 @@ from numpy.testing import assert_allclose  # noqa: E402
 from PIL import Image  # noqa: E402
 
 import shoal  # noqa: E402
-import shoal.vision.finetune as finetune  # noqa: E402
+import shoal.vision.mixture._finetune as finetune  # noqa: E402
 from shoal.cli import main  # noqa: E402
-from shoal.vision.encode import encode  # noqa: E402
-from shoal.vision.nets import resnet, save_backbone  # noqa: E402
+from shoal.vision._encode import encode  # noqa: E402
+from shoal.vision._nets import resnet, save_backbone  # noqa: E402
 
 FIT = ["fit", "photos", "--encoder", "net.safetensors", "--device", "cpu", "--k", "2"]
 FIT += ["--bootstrap", "5", "--label", "label", "--out", "run"]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import shoal as package
-from shoal.cli.naming import split_merge
-from shoal.datasets.generated import make_latent_shift
+from shoal.cli._naming import split_merge
+from shoal.datasets._generated import make_latent_shift
 
 # ---- intervals where there are no draws ------------------------------------------
 

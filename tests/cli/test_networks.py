@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from PIL import Image  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-import shoal.cli.pretrain as pretrain_module  # noqa: E402
+import shoal.cli._pretrain as pretrain_module  # noqa: E402
 import shoal.io  # noqa: E402
-from shoal.vision.encode import embed_folder  # noqa: E402
-from shoal.vision.nets import ResNet, resnet, save_backbone  # noqa: E402
+from shoal.vision._encode import embed_folder  # noqa: E402
+from shoal.vision._nets import ResNet, resnet, save_backbone  # noqa: E402
 
 TRAIN = ["pretrain", "photos", "--batch", "8", "--device", "cpu"]
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from typer.main import get_command
 
-from shoal.cli.app import EXAMPLES, app
+from shoal.cli._app import EXAMPLES, app
 from shoal.cli.catalogue import CATALOGUE, EXIT_CODES, SECTIONS
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.messages import CommandError
-from shoal.cli.places import (
+from shoal.cli._messages import CommandError
+from shoal.cli._places import (
     RUN,
     filled_file,
     filled_folder,

@@ -6,8 +6,7 @@ import re
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal.cli.output import Output
-from shoal.cli.progress import PlainLines, Stage, Stages, clock
+from shoal.cli._output import Output, PlainLines, Stage, Stages, clock
 
 PLAN = {"read": Stage("reading", 1), "fit": Stage("fitting", 3)}
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from shoal.cli import main
-from shoal.cli.messages import CATALOGUE
-from shoal.cli.redacting import QUOTING
+from shoal.cli._redacting import QUOTING
+from shoal.cli.catalogue import CATALOGUE
 from shoal.datasets import load_penguins
 
 #: In ids, in a rare category, in a rare domain, in a column not used, in labels.

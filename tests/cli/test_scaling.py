@@ -143,7 +143,7 @@ def test_finished_parts_are_kept_where_asked(cli, rows, tmp_path):
 KILLED = """
 import os, signal, sys
 from shoal.cli import main
-from shoal.scale.running import Running
+from shoal.scale._running import Running
 
 tell = Running.tell
 def kill(running, name, share):
@@ -223,7 +223,7 @@ def test_redacted_rows_have_no_names(cli, rows, tmp_path):
 
 
 def test_a_file_too_large_for_memory_is_read_in_parts(cli, rows, monkeypatch):
-    from shoal.io import capacity
+    from shoal.io import _files as capacity
 
     monkeypatch.setattr(capacity, "available_memory", lambda: 50_000.0)
     found = read_json(
@@ -266,7 +266,7 @@ def test_a_run_beside_its_data_and_passes_that_end_too_early(cli, rows, tmp_path
 
 
 def test_diagnose_reads_a_sample_of_a_file_too_large(cli, rows, monkeypatch):
-    from shoal.io import capacity
+    from shoal.io import _files as capacity
 
     monkeypatch.setattr(capacity, "available_memory", lambda: 50_000.0)
     asked = ["--domain", "site", "--drop", "kind", "--k", "2", "--permutations", "2"]
@@ -309,7 +309,7 @@ def test_other_formats_are_not_read_in_parts(cli, rows, tmp_path):
 
 def test_help_needs_neither_pyarrow_nor_ray(shoal):
     code = (
-        "import sys, shoal, shoal.scale, shoal.cli.app\n"
+        "import sys, shoal, shoal.scale, shoal.cli._app\n"
         "assert not {'ray', 'pyarrow', 'numpy'} & set(sys.modules), sys.modules.keys()"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from shoal.benchmark.published import paper_prevalence
-from shoal.datasets._problem import apportion
-from shoal.datasets.generated import KINDS, VIOLATIONS, make_latent_shift
+from shoal.datasets._generated import KINDS, VIOLATIONS, make_latent_shift
+from shoal.datasets._worlds import apportion
 from shoal.probability import class_posterior, condition_number, normalize_rows
+from shoal_bench.published import paper_prevalence
 
 ALL_KINDS = [*KINDS, *VIOLATIONS]
 CLOUDS = [kind for kind in ALL_KINDS if kind != "anchored"]

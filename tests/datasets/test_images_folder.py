@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shoal.datasets.images_folder import load_image_folder, read_class_folders
+from shoal.datasets._folders import load_image_folder, read_class_folders
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
-from shoal.io.images import check_image
+from shoal.io._images import check_image
 
 
 def save(path, value=0, size=(8, 8), mode="RGB"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from shoal.datasets._io import (
+from shoal.datasets._files import (
     DATA_DIR,
     find_file,
     read_table,

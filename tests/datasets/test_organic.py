@@ -16,8 +16,8 @@ from shoal.datasets import (
     load_hawks,
     load_thyroid,
 )
-from shoal.datasets._io import DATA_DIR
-from shoal.datasets.organic import ACTIVITY_FEATURES
+from shoal.datasets._files import DATA_DIR
+from shoal.datasets._organic import ACTIVITY_FEATURES
 
 Loader = Callable[..., Bunch]
 LOADERS: dict[str, Loader] = {

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.datasets import load_portal_rodents
-from shoal.datasets._io import DATA_DIR
-from shoal.datasets.rodents import FILE
+from shoal.datasets._files import DATA_DIR
+from shoal.datasets._tables import FILE
 
 FOUR = ("DM", "PP", "PB", "OT")
 SIX = (*FOUR, "RM", "DS")

@@ -155,7 +155,7 @@ def test_a_grid_completes_though_a_worker_is_killed(elsewhere, tmp_path):
 @pytest.mark.usefixtures("cluster")
 def test_a_grid_completes_though_its_ledger_is_killed(tmp_path, monkeypatch):
     """kill -9, in the middle, for the actor that counts: another one counts on."""
-    from shoal.engine import dataset
+    from shoal.engine import _ray as dataset
 
     ledgers = tmp_path / "ledgers"
 
@@ -300,7 +300,7 @@ def test_a_cluster_of_somebody_else_is_left_alone(cluster):
     """Without an address a process starts its own; RAY_ADDRESS is an address."""
     theirs = cluster.get_runtime_context().gcs_address
     code = (
-        "from shoal.engine.cluster import connected\n"
+        "from shoal.engine._ray import connected\n"
         "with connected(None) as ray:\n"
         "    print(ray.get_runtime_context().gcs_address)\n"
     )
@@ -338,7 +338,7 @@ def test_a_gpu_that_is_not_there_is_an_error(elsewhere, monkeypatch):
 
 def test_two_trials_share_each_gpu(monkeypatch):
     """Which worker sees which device, without the devices."""
-    from shoal.engine import processes
+    from shoal.engine import _local as processes
 
     monkeypatch.setattr(processes, "_visible_gpus", lambda: ["0", "3"])
     environments = processes._environments(None, 0.5)

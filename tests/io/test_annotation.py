@@ -16,8 +16,8 @@ from scipy import sparse
 from shoal import DomainMixture
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io import annotate, annotate_h5ad, read
-from shoal.io.anndata import _read_frame
-from shoal.io.schema import Schema
+from shoal.io._anndata import _read_frame
+from shoal.io.table._schema import Schema
 
 h5py = pytest.importorskip("h5py")
 

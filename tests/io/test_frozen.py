@@ -12,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import shoal
-from shoal.io import Schema, history, read_manifest
+from shoal.io import Schema, read_manifest
+from shoal.io.model import _probe as history
 
 MODELS = Path(__file__).parent / "models"
 FOLDERS = sorted(path.parent for path in MODELS.glob("format*/*/expected.npz"))

@@ -8,7 +8,7 @@ from PIL import Image
 
 from shoal.exceptions import InputError
 from shoal.io import batches, list_images, read, read_pixels
-from shoal.io.schema import Schema
+from shoal.io.table._schema import Schema
 
 
 def picture(path: Path, size: tuple[int, int] = (40, 30), colour: Any = 90) -> None:

@@ -21,12 +21,11 @@ from tests.io.conftest import Fitted, fit, rows
 
 import shoal
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io import history
-from shoal.io.files import canonical_digest
-from shoal.io.model_classes import MODELS
-from shoal.io.models import read_manifest
-from shoal.io.parts import ALLOWED
-from shoal.io.values import CLASSES, Reader, Writer
+from shoal.io._files import canonical_digest
+from shoal.io.model import _probe as history
+from shoal.io.model._models import read_manifest
+from shoal.io.model._parts import ALLOWED, MODELS
+from shoal.io.model._values import CLASSES, Reader, Writer
 
 
 def test_probabilities_come_back_bit_by_bit(fitted: Fitted, tmp_path: Path) -> None:
@@ -348,7 +347,7 @@ def test_a_class_can_join(
     with pytest.raises(TypeError, match="must be one of .* got Shifted"):
         shoal.save(model, tmp_path / "model")
     (tmp_path / "shifted_models.py").write_text(
-        "from shoal.io.model_classes import MODELS, _dump_plain\n"
+        "from shoal.io.model._parts import MODELS, _dump_plain\n"
         "from tests.io.test_models import Shifted\n"
         "def load(content, reader):\n"
         "    state = {**content['params'], **content['state']}\n"
@@ -402,7 +401,7 @@ def test_a_failed_save_keeps_the_old_model(
     def interrupted(path: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shoal.io.models.load", interrupted)
+    monkeypatch.setattr("shoal.io.model._models.load", interrupted)
     with pytest.raises(KeyboardInterrupt):
         shoal.save(mixture.model, folder, force=True)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -545,7 +544,7 @@ def of_images() -> Fitted:
 def test_a_fine_tuned_network_comes_back_as_it_was(
     of_images: Fitted, tmp_path: Path
 ) -> None:
-    from shoal.vision.finetune import FineTuning
+    from shoal.vision.mixture._finetune import FineTuning
 
     fitted, setting = of_images, FineTuning(epochs=1, batch_size=32)
     before = fitted.model.backbone_.state_dict()
@@ -568,7 +567,7 @@ def test_a_fine_tuned_network_comes_back_as_it_was(
 def test_a_loaded_model_of_images_can_be_tuned_and_knows_new_domains(
     of_images: Fitted, tmp_path: Path
 ) -> None:
-    from shoal.vision.finetune import FineTuning
+    from shoal.vision.mixture._finetune import FineTuning
 
     fitted = of_images
     again = shoal.load(shoal.save(fitted.model, tmp_path / "m"))
@@ -591,7 +590,7 @@ def test_a_network_of_ones_own_is_refused_with_a_way_out(
 ) -> None:
     model = copy.copy(of_images.model)
     model.backbone_ = copy.deepcopy(model.backbone_.layer1)
-    with pytest.raises(TypeError, match="Sequential: only shoal.vision.nets.resnet"):
+    with pytest.raises(TypeError, match="Sequential: only shoal.vision._nets.resnet"):
         shoal.save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
 

@@ -236,7 +236,7 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
 def test_too_big_for_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.io.capacity.available_memory", lambda: 3_000.0)
+    monkeypatch.setattr("shoal.io._files.available_memory", lambda: 3_000.0)
     table().to_parquet(tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text(text(extra="some more words"))
     np.save(tmp_path / "x.npy", np.ones((500, 3)))

@@ -12,9 +12,16 @@ from shoal import DomainMixture
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
-from shoal.mixture.moves import improve_by_moves, merge_costs, worst_clusters
-from shoal.mixture.objective import MixtureProblem, Penalties
-from shoal.mixture.starts import climb, cluster_rows, find_starts, logit_discriminator
+from shoal.mixture._likelihood import MixtureProblem, Penalties
+from shoal.mixture._starts import (
+    climb,
+    cluster_rows,
+    find_starts,
+    improve_by_moves,
+    logit_discriminator,
+    merge_costs,
+    worst_clusters,
+)
 from shoal.probability import domain_given_class, match_rows
 
 QUICK = {"search": False, "random_state": 0}

@@ -6,9 +6,15 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
-from shoal.mixture import objective
-from shoal.mixture.objective import MixtureProblem, Penalties, make_blocks
-from shoal.mixture.optimizer import optimize, optimize_by_em, softmax_rows
+from shoal.mixture import _likelihood as objective
+from shoal.mixture._likelihood import (
+    MixtureProblem,
+    Penalties,
+    make_blocks,
+    optimize,
+    optimize_by_em,
+    softmax_rows,
+)
 from shoal.probability import class_posterior
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from shoal import DiscreteMixture, DomainMixture, choose_n_classes
-from shoal.analysis.bootstrap import Intervals
+from shoal.analysis._bootstrap import Intervals
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import load_penguins
 from shoal.report import summarize

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from shoal.report.profile import (
+from shoal.report._profile import (
     contrast_features,
     contrast_words,
     numeric_columns,

@@ -188,7 +188,7 @@ def test_maps_hold_no_more_rows_than_they_may(summary, penguins, monkeypatch):
     assert set(views) == {"features", "domains"}
     assert len(views["features"]["x"]) == len(penguins.data.X)
     assert len(views["domains"]["corners"]) == 3
-    monkeypatch.setattr("shoal.report.summary.MAP_ROWS", 60)
+    monkeypatch.setattr("shoal.report._summary.MAP_ROWS", 60)
     few = penguins.summarize()["maps"][0]
     assert np.bincount(few["domain"]).tolist() == [20, 20, 20]
 

@@ -10,7 +10,7 @@ import shoal
 from shoal import DDFA, DiscreteMixture, DomainMixture, scale
 from shoal.exceptions import InputError
 from shoal.probability import canonical_order, class_posterior, match_rows
-from shoal.scale.exact import lean, next_solution
+from shoal.scale._exact import lean, next_solution
 
 SAMPLE = 2_000
 

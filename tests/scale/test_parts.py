@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.exceptions import InputError
-from shoal.scale.parts import holds_parquet, list_parts
+from shoal.scale._parts import holds_parquet, list_parts
 
 
 @given(part_rows=st.integers(1, 20_000))

@@ -11,8 +11,9 @@ from tests.scale.conftest import PART_ROWS
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io import assign, batches
-from shoal.io.schema import Schema
-from shoal.scale import placing, predicting
+from shoal.io.table._schema import Schema
+from shoal.scale import _predicting as placing
+from shoal.scale import _predicting as predicting
 
 
 def predict(model, data, out, **options):

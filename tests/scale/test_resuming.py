@@ -12,8 +12,8 @@ import pytest
 from tests.scale.conftest import PART_ROWS
 
 from shoal import DomainMixture, scale
-from shoal.scale import running
-from shoal.scale.store import Shelf, digest_of, pack_frame, unpack_frames
+from shoal.scale import _running as running
+from shoal.scale._running import Shelf, digest_of, pack_frame, unpack_frames
 
 ESTIMATOR = DomainMixture(3, search=False, random_state=0)
 OPTIONS = {"domain": "site", "sample": 2_000, "passes": 2, "workers": 1,

@@ -12,9 +12,9 @@ from tests.scale.conftest import PART_ROWS
 
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
-from shoal.io.table import Message
-from shoal.scale.parts import Part
-from shoal.scale.running import Work, begin
+from shoal.io.table._table import Message
+from shoal.scale._parts import Part
+from shoal.scale._running import Work, begin
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def peak_of(call) -> int:
 
 def test_memory_does_not_grow_with_rows(world, tmp_path, monkeypatch):
     """Four times the rows, the same peak: batches, the sample and sums are all."""
-    monkeypatch.setattr("shoal.scale.parts.BATCH_ROWS", 4_096)
+    monkeypatch.setattr("shoal.scale._parts.BATCH_ROWS", 4_096)
     for copy in range(4):
         world.frame.to_parquet(tmp_path / f"{copy}.parquet", row_group_size=3_000)
     estimator = DomainMixture(3, search=False, max_iter=20, random_state=0)

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 
 from shoal.exceptions import InputError
-from shoal.io.options import Options
-from shoal.mixture.rows import even_quota
-from shoal.scale import draw, sampling
-from shoal.scale.running import begin
-from shoal.scale.sampling import draw_table
+from shoal.io.read._options import Options
+from shoal.mixture._rows import even_quota
+from shoal.scale import _sampling as sampling
+from shoal.scale import draw
+from shoal.scale._running import begin
+from shoal.scale._sampling import draw_table
 
 
 def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):

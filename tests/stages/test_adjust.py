@@ -21,11 +21,9 @@ from shoal.stages.adjust import (
     pseudo_inverse,
     simplex_least_squares,
 )
-from shoal.stages.adjust.interior import interior_point
-from shoal.stages.adjust.least_squares import _SquaredDistance
-from shoal.stages.adjust.likelihood import _Divergence
-from shoal.stages.adjust.newton import newton_steps
-from shoal.testing import TableProblem, check_table_estimator
+from shoal.stages.adjust._methods import _Divergence, _SquaredDistance
+from shoal.stages.adjust._simplex import interior_point, newton_steps
+from support import TableProblem, check_table_estimator
 
 SOLVERS = [pseudo_inverse, simplex_least_squares, maximum_likelihood]
 CONSTRAINED = [simplex_least_squares, maximum_likelihood]

@@ -28,13 +28,13 @@ from shoal.stages.discretize import (
     find_point_masses,
     kmeans,
 )
-from shoal.stages.discretize.centers import _first_largest
-from shoal.testing import (
+from shoal.stages.discretize._kmeans import _first_largest
+from support import (
     check_table_estimator,
     make_table_problem,
     parametrize_with_table_checks,
 )
-from shoal.testing.battery import fitted_state
+from support.battery import fitted_state
 
 ENGINES = ["sklearn", "faiss"]
 

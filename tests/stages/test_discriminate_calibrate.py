@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 
 from shoal.probability import mean_log_likelihood, normalize_rows
-from shoal.stages.discriminate.calibrate import (
+from shoal.stages.discriminate._calibrate import (
     CALIBRATIONS,
     STEEPEST,
     _loss_and_gradient,

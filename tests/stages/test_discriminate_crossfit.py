@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from shoal.exceptions import FoldsReducedWarning
 from shoal.probability import balance_domains, mean_log_likelihood, normalize_rows
-from shoal.stages.discriminate.crossfit import (
+from shoal.stages.discriminate._crossfit import (
     assign_folds,
     cross_fit_proba,
     domain_proba,

@@ -21,10 +21,13 @@ from shoal.stages.discriminate import (
     choose_discriminator,
     named_discriminator,
 )
-from shoal.stages.discriminate.auto import simplest_within_error, worth_trying
-from shoal.stages.discriminate.candidates import with_seeds
-from shoal.stages.discriminate.early_stopping import cross_entropy, hold_out_rows
-from shoal.stages.discriminate.named import NAMES
+from shoal.stages.discriminate._candidates import (
+    simplest_within_error,
+    with_seeds,
+    worth_trying,
+)
+from shoal.stages.discriminate._early_stopping import cross_entropy, hold_out_rows
+from shoal.stages.discriminate._named import NAMES
 
 FAST_MLP = EarlyStoppedMLP((8,), max_epochs=20, random_state=0)
 

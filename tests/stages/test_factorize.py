@@ -25,7 +25,7 @@ from shoal.stages.adjust import (
     simplex_least_squares,
 )
 from shoal.stages.factorize import Factorizer, factorize
-from shoal.testing import check_table_estimator
+from support import check_table_estimator
 
 EXACT_METHODS = ["spa", "snpa", "em", "volume"]
 ALL_METHODS = [*EXACT_METHODS, "nmf"]

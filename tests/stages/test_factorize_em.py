@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.probability import domain_given_class, normalize_rows
 from shoal.stages.factorize import factorize
-from shoal.stages.factorize.em import em_step, lift_wrong_zeros, run_em
+from shoal.stages.factorize._iterative import em_step, lift_wrong_zeros, run_em
 
 
 def noisy_table(rng, n_classes=4, n_domains=7, n_clusters=15, n_rows=300):

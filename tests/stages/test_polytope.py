@@ -17,7 +17,7 @@ from shoal.stages.factorize import (
     successive_nonnegative_projection,
     successive_projection,
 )
-from shoal.stages.factorize.polytope import (
+from shoal.stages.factorize._polytope import (
     WORKING_SET,
     newton_step,
     smallest_simplex,

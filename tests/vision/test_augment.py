@@ -19,7 +19,7 @@ from shoal.vision.augment import (
     strong_view,
     weak_view,
 )
-from shoal.vision.augment.colour import LUMA, QUARTER_TURN
+from shoal.vision.augment._views import LUMA, QUARTER_TURN
 
 ALL = {
     "identity": Identity(),

@@ -3,7 +3,7 @@ import resource
 import pytest
 import torch
 
-from shoal.vision.checkpoint import read_checkpoint, write_checkpoint
+from shoal.vision._checkpoint import read_checkpoint, write_checkpoint
 
 STATE = {
     "weights": {"a": torch.arange(6.0).view(2, 3)},

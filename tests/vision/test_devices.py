@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from shoal.vision.devices import autocast_to, pick_device
+from shoal.vision._devices import autocast_to, pick_device
 
 
 def test_the_cpu_is_always_there():

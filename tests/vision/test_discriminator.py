@@ -13,17 +13,20 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.frozen import FrozenEstimator  # noqa: E402
 
 from shoal import DDFA, DiscreteMixture  # noqa: E402
-from shoal.benchmark.oracle import SupervisedOracle  # noqa: E402
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning  # noqa: E402
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import mean_log_likelihood  # noqa: E402
 from shoal.stages.discriminate import Discriminator  # noqa: E402
+from shoal.vision._data import (  # noqa: E402
+    ImageSet,
+    hold_out,  # noqa: E402
+    normalize,
+)
+from shoal.vision._discriminator import ImageDiscriminator  # noqa: E402
+from shoal.vision._nets import resnet  # noqa: E402
+from shoal.vision._norms import settle_norms  # noqa: E402
 from shoal.vision.augment import Identity, RandomResizedCrop  # noqa: E402
-from shoal.vision.data import ImageSet, normalize  # noqa: E402
-from shoal.vision.discriminator import ImageDiscriminator  # noqa: E402
-from shoal.vision.nets import resnet  # noqa: E402
-from shoal.vision.norms import settle_norms  # noqa: E402
-from shoal.vision.split import hold_out  # noqa: E402
+from shoal_bench.image_kept import SupervisedOracle  # noqa: E402
 
 
 def discriminator(net, **settings):

@@ -4,9 +4,9 @@ import torch
 from PIL import Image
 
 from shoal.exceptions import InputError, ShoalWarning
-from shoal.vision.data import ImageSet
-from shoal.vision.encode import embed_folder, encode
-from shoal.vision.nets import resnet, save_backbone
+from shoal.vision._data import ImageSet
+from shoal.vision._encode import embed_folder, encode
+from shoal.vision._nets import resnet, save_backbone
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from shoal.vision.knn import knn_accuracy, knn_monitor, nearest
+from shoal.vision._encode import knn_accuracy, knn_monitor, nearest
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import torch
 import vision_workers as workers
 from torch import nn
 
-from shoal.vision.loop import fit
-from shoal.vision.schedules import exponential
+from shoal.vision._loop import exponential, fit
 
 WORKERS = Path(workers.__file__)
 

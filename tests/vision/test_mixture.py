@@ -17,20 +17,22 @@ from shoal.exceptions import (  # noqa: E402
 )
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import class_posterior  # noqa: E402
-from shoal.testing import (  # noqa: E402
+from shoal.vision._data import ImageSet, SplitRows, hold_out, normalize  # noqa: E402  # noqa: E402
+from shoal.vision._encode import encode  # noqa: E402
+from shoal.vision.mixture._estimator import ImageMixture  # noqa: E402
+from shoal.vision.mixture._finetune import FineTuning, fine_tune  # noqa: E402
+from shoal.vision.mixture._net import (  # noqa: E402
+    MixtureNet,  # noqa: E402
+    as_linear,
+    refit_part,
+)
+from support import (  # noqa: E402
     DomainProblem,
     domain_checks,
     make_domain_problem,
     parametrize_with_domain_checks,
 )
-from shoal.testing.battery import fitted_state  # noqa: E402
-from shoal.vision.data import ImageSet, normalize  # noqa: E402
-from shoal.vision.encode import encode  # noqa: E402
-from shoal.vision.finetune import FineTuning, fine_tune  # noqa: E402
-from shoal.vision.head import as_linear, refit_part  # noqa: E402
-from shoal.vision.mixture import ImageMixture  # noqa: E402
-from shoal.vision.mixture_net import MixtureNet  # noqa: E402
-from shoal.vision.split import SplitRows, hold_out  # noqa: E402
+from support.battery import fitted_state  # noqa: E402
 
 QUICK = FineTuning(epochs=1, batch_size=64)
 
@@ -313,7 +315,7 @@ def test_several_tunes_share_one_refit(tiny_net, images, monkeypatch):
         refits.append(given)
         return refit_part(*given)
 
-    monkeypatch.setattr("shoal.vision.tuning.refit_part", counted)
+    monkeypatch.setattr("shoal.vision.mixture._tuning.refit_part", counted)
     model = mixture(tiny_net, fine_tuning=None, n_starts=2)
     model.fit(images.X, images.domains)
     for epochs in (1, 2):
@@ -552,7 +554,7 @@ def test_settings_that_make_no_sense(
     tiny_net, images, monkeypatch, settings, kind, text
 ):
     """Said before anything is computed."""
-    monkeypatch.setattr("shoal.vision.mixture.encode", None)
+    monkeypatch.setattr("shoal.vision.mixture._estimator.encode", None)
     with pytest.raises(kind, match=text):
         mixture(tiny_net).set_params(**settings).fit(images.X, images.domains)
 

@@ -6,12 +6,12 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional
 
+from shoal.vision._data import ImageSet, normalize
+from shoal.vision._encode import knn_monitor
+from shoal.vision._losses import info_nce
+from shoal.vision._nets import Backbone
 from shoal.vision.augment import simclr_view
-from shoal.vision.contrast import info_nce
-from shoal.vision.data import ImageSet, normalize
-from shoal.vision.knn import knn_monitor
-from shoal.vision.moco import Keys, moco, moco_pretext
-from shoal.vision.nets import Backbone
+from shoal_bench.moco import Keys, moco, moco_pretext
 
 
 def test_keys_follow_weights_and_have_statistics_of_their_own():

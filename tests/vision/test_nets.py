@@ -3,8 +3,7 @@ import pickle
 import pytest
 import torch
 
-from shoal.vision.nets import load_backbone, resnet, save_backbone
-from shoal.vision.weights import read_weights
+from shoal.vision._nets import load_backbone, read_weights, resnet, save_backbone
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 
 from shoal.exceptions import CompileWarning
-from shoal.vision.discriminator import ImageDiscriminator
-from shoal.vision.finetune import FineTuning
-from shoal.vision.mixture import ImageMixture
-from shoal.vision.moco import moco
-from shoal.vision.parts import compiling, part
-from shoal.vision.scan import SCAN
-from shoal.vision.simclr import simclr
+from shoal.vision._discriminator import ImageDiscriminator
+from shoal.vision._parts import compiling, part
+from shoal.vision._simclr import simclr
+from shoal.vision.mixture._estimator import ImageMixture
+from shoal.vision.mixture._finetune import FineTuning
+from shoal_bench.moco import moco
+from shoal_bench.scan import SCAN
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 import sys
 
-from shoal.vision.progress import Progress
+from shoal.vision._devices import Progress
 
 RECORD = {"epoch": 2, "loss": 0.123456, "seconds": 3.0, "knn_accuracy": 0.5, "x": None}
 

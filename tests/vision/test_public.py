@@ -21,10 +21,10 @@ BARE = """
 import sys
 for name in ("pandas", "typer", "rich", "skops", "PIL", "jinja2", "matplotlib"):
     sys.modules[name] = None
-import shoal.vision, shoal.datasets.images_cifar
+import shoal.vision, shoal_bench.datasets.cifar
 for name in shoal.vision.__all__:
     getattr(shoal.vision, name)
-import shoal.vision.simclr, shoal.vision.moco
+import shoal.vision._simclr, shoal_bench.moco
 """
 
 

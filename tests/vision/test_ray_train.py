@@ -16,11 +16,11 @@ ray = pytest.importorskip("ray")
 from ray import cloudpickle  # noqa: E402
 
 from shoal.exceptions import CodedError  # noqa: E402
-from shoal.vision.ray_train import _delete, train_on_ray  # noqa: E402
+from shoal.vision._ray import _delete, train_on_ray  # noqa: E402
 
 DRIVER = """
 import os, signal, sys
-from shoal.vision.ray_train import train_on_ray
+from shoal.vision._ray import train_on_ray
 sys.path.insert(0, {here!r})
 import workers
 from ray import cloudpickle
@@ -76,7 +76,7 @@ def make_train(kill=None, kill_at=8, **options):
     """
 
     def train(checkpoint):
-        from shoal.vision.parallel import rank
+        from shoal.vision._devices import rank
 
         doomed = kill is not None and rank() == 1 and not kill.exists()
         if doomed:

@@ -13,12 +13,11 @@ from sklearn.base import clone  # noqa: E402
 from shoal.exceptions import CollapseWarning  # noqa: E402
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import match_rows  # noqa: E402
-from shoal.vision.domain_prior import DomainPrior  # noqa: E402
-from shoal.vision.encode import encode  # noqa: E402
-from shoal.vision.knn import nearest  # noqa: E402
-from shoal.vision.losses import scan_loss  # noqa: E402
-from shoal.vision.scan import SCAN  # noqa: E402
-from shoal.vision.scan_files import read_scan, write_scan  # noqa: E402
+from shoal.vision._encode import encode, nearest  # noqa: E402
+from shoal.vision._losses import scan_loss  # noqa: E402
+from shoal_bench.domain_prior import DomainPrior  # noqa: E402
+from shoal_bench.scan import SCAN  # noqa: E402
+from shoal_bench.scan_files import read_scan, write_scan  # noqa: E402
 
 
 def scan(net, **settings):
@@ -59,7 +58,7 @@ def test_the_head_with_the_smallest_loss_is_kept(fitted, tiny_net, images):
 
 
 def _set(images):
-    from shoal.vision.data import ImageSet
+    from shoal.vision._data import ImageSet
 
     return ImageSet(images.X, "cpu")
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from shoal.vision.schedules import constant, cosine, exponential
+from shoal.vision._loop import constant, cosine, exponential
 
 
 def test_cosine_is_half_a_cosine():

@@ -6,13 +6,13 @@ import pytest
 import torch
 import vision_workers as workers
 
+from shoal.vision._data import ImageSet, normalize
+from shoal.vision._encode import knn_monitor
+from shoal.vision._losses import nt_xent
+from shoal.vision._nets import load_backbone
+from shoal.vision._simclr import simclr, simclr_pretext
 from shoal.vision.augment import Flip, Identity, compose, simclr_view
-from shoal.vision.contrast import nt_xent
-from shoal.vision.data import ImageSet, normalize
-from shoal.vision.knn import knn_monitor
-from shoal.vision.moco import moco, moco_pretext
-from shoal.vision.nets import load_backbone
-from shoal.vision.simclr import simclr, simclr_pretext
+from shoal_bench.moco import moco, moco_pretext
 
 
 def coloured_images(n=60, seed=0):
@@ -168,7 +168,7 @@ def test_only_simclr_on_one_gpu_is_replayed(make, monkeypatch):
     assert task.how_to_compile(True) is True
     for asked in (False, "max-autotune", {"backend": "eager"}):
         assert on_gpu.how_to_compile(asked) == asked
-    monkeypatch.setattr("shoal.vision.pretext.own_gpu", lambda: 0)  # one of several
+    monkeypatch.setattr("shoal.vision._simclr.own_gpu", lambda: 0)  # one of several
     assert on_gpu.how_to_compile(True) is True
 
 

@@ -17,16 +17,15 @@ import torch
 from torch import nn
 
 from shoal.exceptions import CollapseWarning
+from shoal.vision._data import ImageSet
+from shoal.vision._discriminator import ImageDiscriminator
+from shoal.vision._loop import cosine, fit
+from shoal.vision._nets import Backbone
+from shoal.vision._parts import draw_views, part, view_part
+from shoal.vision._simclr import simclr
 from shoal.vision.augment import simclr_view
-from shoal.vision.data import ImageSet
-from shoal.vision.discriminator import ImageDiscriminator
-from shoal.vision.loop import fit
-from shoal.vision.moco import moco
-from shoal.vision.nets import Backbone
-from shoal.vision.parts import draw_views, part, view_part
-from shoal.vision.scan import SCAN
-from shoal.vision.schedules import cosine
-from shoal.vision.simclr import simclr
+from shoal_bench.moco import moco
+from shoal_bench.scan import SCAN
 
 EPOCHS, N_IMAGES, BATCH = 3, 40, 8
 

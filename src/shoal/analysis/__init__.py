@@ -1,1 +1,24 @@
 """Questions to ask of a fit: how many classes, how sure, and whether to trust it."""
+
+from typing import TYPE_CHECKING
+
+from shoal._lazy import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from shoal.analysis._adapt import Adaptation
+    from shoal.analysis._bootstrap import Intervals
+    from shoal.analysis._choose import choose_n_classes
+    from shoal.analysis.diagnose import Diagnosis, Finding
+
+__all__ = ["Adaptation", "Diagnosis", "Finding", "Intervals", "choose_n_classes"]
+
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        "Adaptation": "shoal.analysis._adapt",
+        "Diagnosis": "shoal.analysis.diagnose",
+        "Finding": "shoal.analysis.diagnose",
+        "Intervals": "shoal.analysis._bootstrap",
+        "choose_n_classes": "shoal.analysis._choose",
+    },
+)

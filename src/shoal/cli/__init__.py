@@ -1,4 +1,4 @@
-"""The command line; see :mod:`shoal.cli.app` for its commands.
+"""The command line; see :mod:`shoal.cli._app` for its commands.
 
 Nothing here imports numpy or scikit-learn before a command needs them.
 """
@@ -15,8 +15,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code (the console script ``shoal``)."""
     from typer.main import get_command
 
-    from shoal.cli.app import app
-    from shoal.cli.output import COMMAND_LINE
+    from shoal.cli._app import app
+    from shoal.cli._output import COMMAND_LINE
     from shoal.exceptions import CodedError
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _report_usage(error: Any, arguments: Sequence[str]) -> int:
     """Tell a wrong command line in the form of every other error."""
-    from shoal.cli.usage import usage_message
+    from shoal.cli._messages import usage_message
 
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "shoal"
@@ -57,8 +57,8 @@ def _report_usage(error: Any, arguments: Sequence[str]) -> int:
 def _report(
     code: str, text: str, hint: str, command: str, arguments: Sequence[str]
 ) -> int:
-    from shoal.cli.messages import Message
-    from shoal.cli.output import Output
+    from shoal.cli._messages import Message
+    from shoal.cli._output import Output
 
     as_json, color = "--json" in arguments, "--no-color" not in arguments
     output = Output(command, as_json=as_json, color=color)

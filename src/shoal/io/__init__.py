@@ -6,17 +6,17 @@ no scikit-learn.
 
 from typing import TYPE_CHECKING
 
-from shoal.lazy import lazy_names as _lazy_names
+from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.io.annotation import annotate, annotate_h5ad
-    from shoal.io.assignments import assign, write_assignments
-    from shoal.io.batching import batches
-    from shoal.io.images import list_images, read_pixels
-    from shoal.io.models import load, read_manifest, save
-    from shoal.io.reading import read
-    from shoal.io.schema import Schema
-    from shoal.io.table import Column, Message, Table
+    from shoal.io._annotation import annotate, annotate_h5ad
+    from shoal.io._assignments import assign, write_assignments
+    from shoal.io._images import list_images, read_pixels
+    from shoal.io.model._models import load, read_manifest, save
+    from shoal.io.read._batching import batches
+    from shoal.io.read._reading import read
+    from shoal.io.table._schema import Schema
+    from shoal.io.table._table import Column, Message, Table
 
 __all__ = [
     "Column",
@@ -39,20 +39,20 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "Column": "shoal.io.table",
-        "Message": "shoal.io.table",
-        "Schema": "shoal.io.schema",
-        "Table": "shoal.io.table",
-        "annotate": "shoal.io.annotation",
-        "annotate_h5ad": "shoal.io.annotation",
-        "assign": "shoal.io.assignments",
-        "batches": "shoal.io.batching",
-        "list_images": "shoal.io.images",
-        "load": "shoal.io.models",
-        "read": "shoal.io.reading",
-        "read_manifest": "shoal.io.models",
-        "read_pixels": "shoal.io.images",
-        "save": "shoal.io.models",
-        "write_assignments": "shoal.io.assignments",
+        "Column": "shoal.io.table._table",
+        "Message": "shoal.io.table._table",
+        "Schema": "shoal.io.table._schema",
+        "Table": "shoal.io.table._table",
+        "annotate": "shoal.io._annotation",
+        "annotate_h5ad": "shoal.io._annotation",
+        "assign": "shoal.io._assignments",
+        "batches": "shoal.io.read._batching",
+        "list_images": "shoal.io._images",
+        "load": "shoal.io.model._models",
+        "read": "shoal.io.read._reading",
+        "read_manifest": "shoal.io.model._models",
+        "read_pixels": "shoal.io._images",
+        "save": "shoal.io.model._models",
+        "write_assignments": "shoal.io._assignments",
     },
 )

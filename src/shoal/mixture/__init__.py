@@ -1,5 +1,5 @@
 """DomainMixture: the likelihood of the domains through k classes."""
 
-from shoal.mixture.estimator import DomainMixture
+from shoal.mixture._estimator import DomainMixture
 
 __all__ = ["DomainMixture"]

@@ -8,12 +8,12 @@ data.
 
 from typing import TYPE_CHECKING
 
-from shoal.lazy import lazy_names as _lazy_names
+from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.report.html import SECTIONS, render, write
-    from shoal.report.summary import summarize
-    from shoal.report.tables import SCHEMA, prevalence_records, rename
+    from shoal.report._html import SECTIONS, render, write
+    from shoal.report._summary import summarize
+    from shoal.report._tables import SCHEMA, prevalence_records, rename
 
 __all__ = [
     "SCHEMA",
@@ -28,12 +28,12 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "SCHEMA": "shoal.report.tables",
-        "SECTIONS": "shoal.report.html",
-        "prevalence_records": "shoal.report.tables",
-        "rename": "shoal.report.tables",
-        "render": "shoal.report.html",
-        "summarize": "shoal.report.summary",
-        "write": "shoal.report.html",
+        "SCHEMA": "shoal.report._tables",
+        "SECTIONS": "shoal.report._html",
+        "prevalence_records": "shoal.report._tables",
+        "rename": "shoal.report._tables",
+        "render": "shoal.report._html",
+        "summarize": "shoal.report._summary",
+        "write": "shoal.report._html",
     },
 )

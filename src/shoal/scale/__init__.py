@@ -10,24 +10,24 @@ Names are loaded on first use; ``import shoal.scale`` needs neither pyarrow nor 
 
 from typing import TYPE_CHECKING
 
-from shoal.lazy import lazy_names as _lazy_names
+from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.scale.adapting import adapt
-    from shoal.scale.diagnosing import diagnose
-    from shoal.scale.fitting import fit
-    from shoal.scale.predicting import predict
-    from shoal.scale.sampling import draw
+    from shoal.scale._adapting import adapt
+    from shoal.scale._diagnosing import diagnose
+    from shoal.scale._fitting import fit
+    from shoal.scale._predicting import predict
+    from shoal.scale._sampling import draw
 
 __all__ = ["adapt", "diagnose", "draw", "fit", "predict"]
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "adapt": "shoal.scale.adapting",
-        "diagnose": "shoal.scale.diagnosing",
-        "draw": "shoal.scale.sampling",
-        "fit": "shoal.scale.fitting",
-        "predict": "shoal.scale.predicting",
+        "adapt": "shoal.scale._adapting",
+        "diagnose": "shoal.scale._diagnosing",
+        "draw": "shoal.scale._sampling",
+        "fit": "shoal.scale._fitting",
+        "predict": "shoal.scale._predicting",
     },
 )

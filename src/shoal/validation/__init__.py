@@ -3,23 +3,16 @@
 Each check raises one clear line: the argument, the value got, the fix.
 """
 
-from shoal.validation.domains import (
+from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
+from shoal.validation._settings import (
     check_domains,
-    encode_column,
-    encode_domains,
-    is_scalar,
-)
-from shoal.validation.rows import (
-    check_X,
-    check_X_domains,
-    is_sparse,
-    varying_columns,
-)
-from shoal.validation.settings import (
     check_n_classes,
     check_real,
     check_sample_weight,
     check_whole,
+    encode_column,
+    encode_domains,
+    is_scalar,
     is_whole,
     resolve_domain_weight,
     row_weights,

@@ -3,46 +3,60 @@
 Needs the extra ``shoal[vision]`` (torch, pillow). Images are uint8 arrays of shape
 (n, height, width, 3); a network sees ``(x / 255 - 0.5) / 0.25`` as NCHW.
 
-Names are loaded on first use. Functions that a module is named after are had from it:
-``from shoal.vision.simclr import simclr``, likewise ``moco`` and ``encode``.
+Names are loaded on first use.
 """
 
 from typing import TYPE_CHECKING
 
-from shoal.lazy import lazy_names as _lazy_names
+from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.vision.data import ImageSet
-    from shoal.vision.discriminator import ImageDiscriminator
-    from shoal.vision.encode import embed_folder
-    from shoal.vision.knn import knn_monitor
-    from shoal.vision.mixture import ImageMixture
-    from shoal.vision.nets import load_backbone, resnet, save_backbone
-    from shoal.vision.scan import SCAN
+    from shoal.vision._data import ImageSet
+    from shoal.vision._discriminator import ImageDiscriminator
+    from shoal.vision._encode import embed_folder, encode, knn_monitor
+    from shoal.vision._loop import fit
+    from shoal.vision._nets import Backbone, load_backbone, resnet, save_backbone
+    from shoal.vision._parts import part
+    from shoal.vision._ray import train_on_ray
+    from shoal.vision._simclr import simclr
+    from shoal.vision.mixture._estimator import ImageMixture
+    from shoal.vision.mixture._finetune import FineTuning
 
 __all__ = [
-    "SCAN",
+    "Backbone",
+    "FineTuning",
     "ImageDiscriminator",
     "ImageMixture",
     "ImageSet",
     "embed_folder",
+    "encode",
+    "fit",
     "knn_monitor",
     "load_backbone",
+    "part",
     "resnet",
     "save_backbone",
+    "simclr",
+    "train_on_ray",
 ]
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "ImageDiscriminator": "shoal.vision.discriminator",
-        "ImageMixture": "shoal.vision.mixture",
-        "ImageSet": "shoal.vision.data",
-        "SCAN": "shoal.vision.scan",
-        "embed_folder": "shoal.vision.encode",
-        "knn_monitor": "shoal.vision.knn",
-        "load_backbone": "shoal.vision.nets",
-        "resnet": "shoal.vision.nets",
-        "save_backbone": "shoal.vision.nets",
+        "Backbone": "shoal.vision._nets",
+        "FineTuning": "shoal.vision.mixture._finetune",
+        "ImageDiscriminator": "shoal.vision._discriminator",
+        "ImageMixture": "shoal.vision.mixture._estimator",
+        "ImageSet": "shoal.vision._data",
+        "embed_folder": "shoal.vision._encode",
+        "encode": "shoal.vision._encode",
+        "fit": "shoal.vision._loop",
+        "knn_monitor": "shoal.vision._encode",
+        "load_backbone": "shoal.vision._nets",
+        "part": "shoal.vision._parts",
+        "resnet": "shoal.vision._nets",
+        "save_backbone": "shoal.vision._nets",
+        "simclr": "shoal.vision._simclr",
+        "train_on_ray": "shoal.vision._ray",
     },
 )

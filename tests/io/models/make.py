@@ -3,7 +3,7 @@
     python tests/io/models/make.py
 
 A folder that exists is never touched. When the format of models changes, raise FORMAT
-in shoal.io.models and run this again: the new folder joins the old ones, which the
+in ``shoal.io.model`` and run this again: the new folder joins the old ones, which the
 tests keep loading for ever.
 """
 
@@ -15,8 +15,9 @@ import pandas as pd
 
 import shoal
 from shoal.datasets import make_latent_shift
-from shoal.io import history, read
-from shoal.io.models import FORMAT
+from shoal.io import read
+from shoal.io.model import _probe as history
+from shoal.io.model._models import FORMAT
 
 HERE = Path(__file__).parent
 

@@ -6,14 +6,14 @@ message arises; the long text stands here, and in docs/messages.md, which is mad
 it.
 """
 
-from shoal.cli.catalogue.bench import BENCH
-from shoal.cli.catalogue.checks import CHECKS
-from shoal.cli.catalogue.columns import COLUMNS
-from shoal.cli.catalogue.explanation import Explanation
-from shoal.cli.catalogue.files import FILES
-from shoal.cli.catalogue.models import MODELS
-from shoal.cli.catalogue.scale import SCALE
-from shoal.cli.catalogue.usage import USAGE
+from shoal.cli.catalogue._bench import BENCH
+from shoal.cli.catalogue._checks import CHECKS
+from shoal.cli.catalogue._columns import COLUMNS
+from shoal.cli.catalogue._explanation import Explanation
+from shoal.cli.catalogue._files import FILES
+from shoal.cli.catalogue._models import MODELS
+from shoal.cli.catalogue._scale import SCALE
+from shoal.cli.catalogue._usage import USAGE
 
 __all__ = ["CATALOGUE", "EXIT_CODES", "Explanation", "SECTIONS"]
 

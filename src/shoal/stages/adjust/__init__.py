@@ -16,10 +16,12 @@ A ``domain_weight`` other than equal needs no argument here: it is already insid
 the one that ``domain_given_x`` was corrected to.
 """
 
-from shoal.stages.adjust.estimator import Adjuster, adjust
-from shoal.stages.adjust.least_squares import simplex_least_squares
-from shoal.stages.adjust.likelihood import maximum_likelihood
-from shoal.stages.adjust.linear import pseudo_inverse
+from shoal.stages.adjust._estimator import Adjuster, adjust
+from shoal.stages.adjust._methods import (
+    maximum_likelihood,
+    pseudo_inverse,
+    simplex_least_squares,
+)
 
 __all__ = [
     "Adjuster",

@@ -4,13 +4,9 @@ Three ways: k-means (as published), the point masses of the proof of Theorem 2, 
 clusters that are given. Points are rows of q(d|x), or of any other representation.
 """
 
-from shoal.stages.discretize.centers import (
-    KMeansDiscretizer,
-    assign_to_centers,
-    kmeans,
-)
-from shoal.stages.discretize.given import GivenClusters
-from shoal.stages.discretize.masses import (
+from shoal.stages.discretize._kmeans import KMeansDiscretizer, assign_to_centers, kmeans
+from shoal.stages.discretize._masses import (
+    GivenClusters,
     PointMassDiscretizer,
     assign_to_masses,
     find_point_masses,

@@ -6,20 +6,20 @@ seen it, :func:`fit_calibration` calibrates held-out probabilities,
 :class:`Discriminator` and :class:`OracleDiscriminator` put them together.
 """
 
-from shoal.stages.discriminate.auto import Choice, choose_discriminator
-from shoal.stages.discriminate.calibrate import Calibration, fit_calibration
-from shoal.stages.discriminate.crossfit import cross_fit_proba
-from shoal.stages.discriminate.early_stopping import (
+from shoal.stages.discriminate._calibrate import Calibration, fit_calibration
+from shoal.stages.discriminate._candidates import Choice, choose_discriminator
+from shoal.stages.discriminate._crossfit import cross_fit_proba
+from shoal.stages.discriminate._early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
 )
-from shoal.stages.discriminate.estimator import Discriminator
-from shoal.stages.discriminate.named import (
+from shoal.stages.discriminate._estimator import Discriminator
+from shoal.stages.discriminate._named import (
     LeadingComponents,
     RadialBumps,
     named_discriminator,
 )
-from shoal.stages.discriminate.oracle import OracleDiscriminator
+from shoal.stages.discriminate._oracle import OracleDiscriminator
 
 __all__ = [
     "Calibration",

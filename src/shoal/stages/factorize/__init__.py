@@ -8,13 +8,13 @@ published (``nmf``). :func:`minimum_volume_polytope` works on points f(x) instea
 clusters (Appendix F).
 """
 
-from shoal.stages.factorize.anchors import (
+from shoal.stages.factorize._anchors import (
     successive_nonnegative_projection,
     successive_projection,
 )
-from shoal.stages.factorize.estimator import Factorizer, factorize
-from shoal.stages.factorize.polytope import minimum_volume_polytope
-from shoal.stages.factorize.result import Factorization
+from shoal.stages.factorize._estimator import Factorizer, factorize
+from shoal.stages.factorize._polytope import minimum_volume_polytope
+from shoal.stages.factorize._result import Factorization
 
 __all__ = [
     "Factorization",

@@ -9,14 +9,18 @@ Images are float NCHW in [0, 1]; every augmentation keeps shape, range, type and
 (:class:`RandomResizedCrop` may be asked for another size).
 """
 
-from shoal.vision.augment.base import Augmentation, Identity, compose
-from shoal.vision.augment.colour import Blur, ColorJitter, Grey
-from shoal.vision.augment.geometry import Crop, Cutout, Flip, RandomResizedCrop
-from shoal.vision.augment.presets import (
-    Strong,
-    simclr_view,
-    strong_view,
-    weak_view,
+from shoal.vision.augment._presets import Strong, simclr_view, strong_view, weak_view
+from shoal.vision.augment._views import (
+    Augmentation,
+    Blur,
+    ColorJitter,
+    Crop,
+    Cutout,
+    Flip,
+    Grey,
+    Identity,
+    RandomResizedCrop,
+    compose,
 )
 
 __all__ = [

@@ -1,0 +1,164 @@
+"""How strange rows are, measured against the rows of a fit.
+
+The distance of a row to the nearest of a few stored centres, in units of that
+cluster's own spread. Its meaning comes from the training rows: a new row is as
+familiar as the share of them that lies at least as far out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import check_random_state
+
+from shoal.validation import is_sparse
+
+Array = np.ndarray[Any, Any]
+
+MAX_CENTRES = 64
+ROWS_PER_CENTRE = 20
+MAX_ROWS = 5_000
+N_ROUNDS = 5
+BLOCK_ROWS = 8192
+N_QUANTILES = 201
+# A cluster of nearly equal rows would call everything else infinitely far.
+LEAST_SPREAD = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Novelty:
+    """Where the training rows lie.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_centres, n_columns)
+    spread : ndarray of shape (n_centres,)
+        Root mean square distance of a cluster's rows to its centre.
+    quantiles : ndarray of shape (n_quantiles,)
+        Of the distances of training rows that did not help to find the centres.
+    """
+
+    centres: Array
+    spread: Array
+    quantiles: Array
+
+    def distance(self, Z: Any) -> Array:
+        """Distance of rows to their nearest centre, in spreads; shape (n_samples,)."""
+        result = np.empty(Z.shape[0])
+        squares = _squares(self.centres)
+        # [z, |z|^2, 1] times this is |z - c|^2 / spread^2: one product, no passes
+        table = np.vstack([-2 * self.centres.T, np.ones_like(squares), squares])
+        table /= self.spread**2
+        for start in range(0, len(result), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            nearest = (_with_squares(Z[rows]) @ table).min(axis=1)
+            result[rows] = np.sqrt(np.maximum(nearest, 0))
+        return result
+
+
+def fit_novelty(
+    Z: Any, *, n_centres: int | None = None, random_state: Any = None
+) -> Novelty:
+    """Learn where rows lie; the result is a few small arrays.
+
+    Parameters
+    ----------
+    Z : ndarray or sparse matrix of shape (n_samples, n_columns)
+        Scaled features of the training rows.
+    n_centres : int, default=None
+        None: one per 20 of the rows that give centres, at most 64.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    Novelty
+
+    Notes
+    -----
+    Beyond 5,000 rows, a random sample of that size is used. One half of the rows gives
+    the centres, the other the quantiles: distances of rows to centres fitted on them
+    would be too small to compare new rows with.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> novelty = fit_novelty(rng.normal(size=(500, 2)), random_state=0)
+    >>> far = novelty.distance(np.array([[0.0, 0.0], [50.0, 50.0]]))
+    >>> bool(far[1] > novelty.quantiles[-1] > far[0])
+    True
+    """
+    random = check_random_state(random_state)
+    order = random.permutation(Z.shape[0])[:MAX_ROWS]
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    half = max(len(order) // 2, 1)
+    near, other = np.sort(order[:half]), np.sort(order[half:])
+    if n_centres is None:
+        n_centres = min(MAX_CENTRES, max(1, half // ROWS_PER_CENTRE))
+    centres, spread = _find_centres(Z[near], n_centres, seed)
+    apart = Novelty(centres, spread, np.zeros(0)).distance(Z[other])
+    return Novelty(centres, spread, novelty_quantiles(apart))
+
+
+def novelty_quantiles(novelty: Array) -> Array:
+    """Quantiles of the novelty of training rows, smallest to largest."""
+    return np.quantile(novelty, np.linspace(0, 1, N_QUANTILES))
+
+
+def familiarity(novelty: Array, quantiles: Array) -> Array:
+    """Share of training rows that are at least as strange as each row.
+
+    Uniform on [0, 1] for rows like the training rows, 0 for rows beyond all of them.
+    """
+    below = np.searchsorted(quantiles, novelty, side="left")
+    return np.asarray(1 - np.minimum(below / (len(quantiles) - 1), 1))
+
+
+def _find_centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
+    """Centres by a few rounds of k-means from random rows: rough ones will do."""
+    random = np.random.default_rng(seed)
+    n_rows = Z.shape[0]
+    count = min(n_centres, n_rows)
+    centres = _dense(Z[np.sort(random.choice(n_rows, count, replace=False))])
+    for _ in range(N_ROUNDS):
+        nearest, _ = _nearest(Z, centres)
+        members = sparse.csr_array(
+            (np.ones(n_rows), (nearest, np.arange(n_rows))), shape=(count, n_rows)
+        )
+        size = members.sum(axis=1)
+        filled = size > 0
+        centres[filled] = _dense(members @ Z)[filled] / size[filled, None]
+    nearest, apart = _nearest(Z, centres)
+    size = np.maximum(np.bincount(nearest, minlength=count), 1)
+    variance = np.bincount(nearest, weights=apart**2, minlength=count) / size
+    overall = max(np.sqrt(np.mean(apart**2)), 1e-12)
+    return centres, np.maximum(np.sqrt(variance), LEAST_SPREAD * overall)
+
+
+def _nearest(Z: Any, centres: Array) -> tuple[Array, Array]:
+    apart = euclidean_distances(Z, centres)
+    nearest = apart.argmin(axis=1)
+    return nearest, apart[np.arange(len(nearest)), nearest]
+
+
+def _with_squares(Z: Any) -> Any:
+    """Two more columns: the square of each row's length, and 1."""
+    if is_sparse(Z):
+        Z = Z.astype(float)
+        more = np.ones((Z.shape[0], 2))
+        more[:, 0] = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+        return sparse.hstack([Z, sparse.csr_array(more)], format="csr")
+    rows = np.ones((Z.shape[0], Z.shape[1] + 2))
+    rows[:, :-2] = Z
+    rows[:, -2] = _squares(rows[:, :-2])
+    return rows
+
+
+def _squares(Z: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", Z, Z))
+
+
+def _dense(Z: Any) -> Array:
+    to_dense = getattr(Z, "toarray", None)
+    return np.array(Z if to_dense is None else to_dense(), dtype=float)

@@ -1,0 +1,232 @@
+"""Held-out likelihood of any estimator, cloned and fitted for every k and fold."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from shoal._rank import RankResult, supported_rank
+from shoal._words import check_counts, list_words, sum_by_domain, thin_words
+from shoal.analysis._draws import match_by_rows
+from shoal.exceptions import ShoalWarning
+from shoal.mixture._curve import default_folds, rank_clusters, smooth
+from shoal.mixture._held_out import HeldOut
+from shoal.mixture._n_classes import Evidence, check_candidates
+from shoal.mixture._rows import fold_of_rows
+from shoal.probability import TINY
+from shoal.stages.discretize import KMeansDiscretizer
+from shoal.validation import (
+    check_domains,
+    check_X,
+    encode_domains,
+    resolve_domain_weight,
+    row_weights,
+)
+
+# ---- What to try first where time is short -------------------------------------------
+
+# Numbers of classes this far below and above the rank are always tried.
+BELOW, ABOVE = 1, 2
+
+
+class Order:
+    """Numbers of classes in the order in which they are tried.
+
+    Parameters
+    ----------
+    time_limit : float or None
+        Seconds from now; None for all the time in the world.
+    now : callable, default=time.monotonic
+        The clock.
+    """
+
+    def __init__(
+        self, time_limit: float | None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        if time_limit is not None and not time_limit > 0:
+            raise ValueError(
+                f"time_limit must be seconds above 0 or None, got {time_limit!r}"
+            )
+        self._now = now
+        self._end = None if time_limit is None else now() + time_limit
+
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self._end is not None and self._now() > self._end
+
+    def groups(self, candidates: Sequence[int], rank: int) -> Iterator[list[int]]:
+        """Candidates in groups, until the time is over; the first comes always.
+
+        Without a limit, all at once. With one, first those around the rank, then the
+        others one by one, the nearest first.
+        """
+        if self._end is None:
+            yield list(candidates)
+            return
+        near = [k for k in candidates if rank - BELOW <= k <= rank + ABOVE]
+        rest = sorted(set(candidates) - set(near), key=lambda k: (abs(k - rank), k))
+        groups = [near] if near else []
+        for number, group in enumerate([*groups, *([k] for k in rest)]):
+            if number and self.late():
+                return
+            yield group
+
+
+# ---- refits --------------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+
+# Words to fit and to hold out; of more, a sample is drawn.
+MAX_WORDS = 50_000
+
+
+def refit_evidence(
+    model: Any,
+    X: Any,
+    domains: Any,
+    n_classes: Iterable[int] | None,
+    rng: np.random.Generator,
+    n_folds: int | None,
+    n_resamples: int,
+    n_jobs: int | None,
+    order: Order,
+) -> Evidence:
+    """Scores, stability and rank for an estimator without a faster way.
+
+    ``model`` is an unfitted LatentShiftEstimator; rows of X are picked by number.
+    """
+    model, X, codes, names = _read(model, X, domains, rng)
+    if "random_state" in model.get_params():
+        model = clone(model).set_params(random_state=int(rng.integers(2**31 - 1)))
+    with warnings.catch_warnings():
+        # Each fit would repeat what the user has seen, or will see, once.
+        warnings.simplefilter("ignore", ShoalWarning)
+        rank = _rank(model, X, codes, names, rng)
+        candidates = check_candidates(n_classes, rank.n_classes, len(names))
+        folds = fold_of_rows(codes, n_folds or default_folds(len(codes)), rng)
+        seeds = rng.integers(2**31 - 1, size=n_resamples)
+        found: dict[int, tuple[Array, float]] = {}
+        for some in order.groups(candidates, rank.n_classes):
+            tried = Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(_evaluate)(
+                    _with_classes(model, count), X, codes, names, folds, seeds, order
+                )
+                for count in some
+            )
+            found |= zip(some, tried, strict=True)
+    share = resolve_domain_weight(model.domain_weight, names, np.bincount(codes))
+    weight = row_weights(codes, share)
+    return Evidence(
+        {k: smooth(HeldOut(found[k][0], weight), len(names)) for k in sorted(found)},
+        {k: found[k][1] for k in sorted(found)},
+        rank,
+        HeldOut(np.log(share)[codes], weight),
+        len(names),
+    )
+
+
+def _read(
+    model: Any, X: Any, domains: Any, rng: np.random.Generator
+) -> tuple[Any, Any, Array, Array]:
+    """Rows to fit and to hold out, with their domains.
+
+    A bag of words is not one draw from one class, each of its words is: bags are taken
+    apart, and the model is asked about rows of one word.
+    """
+    if getattr(model, "input", None) != "counts":
+        X = _indexable(X)
+        codes, names = check_domains(domains, n_samples=X.shape[0])
+        return model, X, codes, names
+    X = check_counts(check_X(model, X, reset=True, accept_sparse=True))
+    domains = np.arange(X.shape[0]) if domains is None else domains
+    codes, names = check_domains(domains, n_samples=X.shape[0])
+    table = sum_by_domain(X, codes, len(names)).astype(np.int64)
+    codes, words = list_words(thin_words(table, MAX_WORDS, rng))
+    return clone(model).set_params(input="rows"), words[:, None], codes, names
+
+
+def _evaluate(
+    model: Any,
+    X: Any,
+    codes: Array,
+    names: Array,
+    folds: Array,
+    seeds: Array,
+    order: Order,
+) -> tuple[Array, float]:
+    """Out-of-fold log q(d|x) of every row, and the stability of the classes."""
+    score = np.full(len(codes), np.log(TINY))
+    for fold in range(int(folds.max()) + 1):
+        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        fitted = clone(model).fit(X[train], domains=names[codes[train]])
+        rows = fitted._check_rows(X[test])
+        domain_given_x = fitted._class_given_x(rows) @ fitted.domain_given_class_
+        # a domain whose only rows are held out is unknown to the fit
+        column = np.full(len(names), -1)
+        known = np.unique(codes[train])
+        column[known] = encode_domains(
+            names[known], fitted.domains_, n_samples=len(known)
+        )
+        own = column[codes[test]]
+        seen = np.flatnonzero(own >= 0)
+        score[test[seen]] = np.log(np.maximum(domain_given_x[seen, own[seen]], TINY))
+    kept: list[float] = []
+    if len(seeds) and not order.late():
+        domains = names[codes]
+        whole = clone(model).fit(X, domains=domains)
+        for seed in seeds:
+            if not (kept and order.late()):
+                kept.append(_agreement(whole, X, codes, domains, seed))
+    return score, float(np.mean(kept)) if kept else float("nan")
+
+
+def _agreement(whole: Any, X: Any, codes: Array, domains: Array, seed: int) -> float:
+    """Share of rows that keep their class when every domain's rows are drawn again."""
+    generator = np.random.default_rng(seed)
+    drawn = np.concatenate(
+        [
+            generator.choice(np.flatnonzero(codes == code), int((codes == code).sum()))
+            for code in range(int(codes.max()) + 1)
+        ]
+    )
+    other = clone(whole).fit(X[drawn], domains=domains[drawn])
+    before, after = whole.predict(X, domains), other.predict(X, domains)
+    renamed = match_by_rows(before, after, whole.n_classes_)
+    return float(np.mean(renamed[after] == before))
+
+
+def _rank(
+    model: Any, X: Any, codes: Array, names: Array, rng: np.random.Generator
+) -> RankResult:
+    """Rank of the estimator's own table where it keeps one, else of clusters of X."""
+    if hasattr(model, "input"):
+        return (
+            clone(model).set_params(n_classes=None).fit(X, domains=names[codes]).rank_
+        )
+    points = np.asarray(X, dtype=float)
+    spread = points.std(axis=0)
+    n_clusters = rank_clusters(len(points), len(names))
+    seed = int(rng.integers(2**31 - 1))
+    kmeans = KMeansDiscretizer(n_clusters, n_init=1, random_state=seed)
+    clusters = kmeans.fit(points / np.where(spread > 0, spread, 1)).labels_
+    return supported_rank(clusters, codes, random_state=seed)
+
+
+def _with_classes(model: Any, count: int) -> Any:
+    changes: dict[str, Any] = {"n_classes": count}
+    if "check_identifiable" in model.get_params():
+        changes["check_identifiable"] = False
+    return clone(model).set_params(**changes)
+
+
+def _indexable(X: Any) -> Any:
+    """Rows that can be picked by number, whatever kind of table they come from."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    if hasattr(X, "to_numpy"):
+        return X.to_numpy()
+    return np.asarray(X)

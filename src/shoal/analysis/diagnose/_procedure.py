@@ -1,0 +1,342 @@
+"""The diagnosis: gather rows, compute every number, judge them."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from shoal._rank import supported_rank
+from shoal.analysis._resample import counts_words
+from shoal.analysis.diagnose._findings import find_all
+from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
+from shoal.analysis.diagnose._refit import (
+    Refit,
+    refit,
+    restart,
+    simulate,
+    weighted_agreement,
+)
+from shoal.analysis.diagnose._result import Diagnosis, verdict_of
+from shoal.analysis.diagnose._rows import (
+    DiagnosisRows,
+    find_repeats,
+    gather,
+    naming_columns,
+)
+from shoal.analysis.diagnose._thresholds import THRESHOLDS
+from shoal.base._merged import original
+from shoal.exceptions import ShoalWarning
+from shoal.mixture._rows import stratified_sample
+from shoal.probability import condition_number
+from shoal.validation import check_whole, encode_domains
+
+Array = np.ndarray[Any, Any]
+Numbers = dict[str, Any]
+
+SURE = 0.95  # a row belongs almost surely to a class
+LEVEL = 0.9  # of the interval that thin domains are measured by
+FIVE_POINTS = 0.05
+MAX_TABLE_ROWS = 20_000
+N_WORST = 10
+
+
+def diagnose(
+    estimator: Any,
+    X: Any,
+    domains: Any = None,
+    *,
+    n_permutations: int = 10,
+    n_simulations: int = 12,
+    n_restarts: int = 2,
+    max_rows: int = 8_000,
+    random_state: Any = None,
+) -> Diagnosis:
+    """Ask whether the classes of a fitted estimator should be trusted.
+
+    Five questions, each answered with numbers on the rows that are passed in:
+
+    1. *Do domains differ?* Held-out gain of guessing the domain over guessing q(d),
+       against the same with shuffled domains.
+    2. *Do k classes explain it?* How counts of (domain-blind) cells by domains depart
+       from the model, against data simulated from it and refitted; and the share of a
+       free guesser's gain that is kept when the guess has to pass through the classes.
+    3. *Does each class look alike everywhere?* Distance between domains of a class's
+       mean, rows weighted by p_d(y|x), against the same simulations.
+    4. *Is the mix rich enough?* Assumptions A.1 to A.4: domains, conditioning and rank
+       of the mixes, anchors, classes of one domain, starts that agree.
+    5. *Is the table itself in order?* Thin domains, columns that name the domain, rows
+       repeated across domains.
+
+    Labels are never used.
+
+    Parameters
+    ----------
+    estimator : fitted LatentShiftEstimator
+    X : array-like of shape (n_samples, n_features)
+        Best the rows of fit; all domains of fit must occur.
+    domains : array-like of shape (n_samples,)
+    n_permutations : int, default=10
+        Shuffles of the domains.
+    n_simulations : int, default=12
+        Data sets drawn from the fitted model.
+    n_restarts : int, default=2
+        Climbs from other starts.
+    max_rows : int, default=8000
+        With more rows, a sample of this size spread evenly over the domains is judged;
+        the result says so.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> from shoal.datasets import load_penguins
+    >>> from shoal.mixture import DomainMixture
+    >>> penguins = load_penguins()
+    >>> model = DomainMixture(n_classes=3, search=False, random_state=0)
+    >>> model.fit(penguins.X, penguins.domains)
+    DomainMixture(n_classes=3, random_state=0, search=False)
+    >>> diagnosis = model.diagnose(penguins.X, penguins.domains, random_state=0)
+    >>> diagnosis.verdict
+    'caution'
+    >>> print(diagnosis["W139"].reason)
+    Some classes occur in one domain: c1 only in Biscoe, c2 only in Dream.
+    """
+    check_is_fitted(estimator)
+    _check_counts(n_permutations, n_simulations, n_restarts, max_rows)
+    X = estimator._check_rows(X)
+    codes = _check_codes(estimator, X, domains)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    streams = np.random.default_rng(seed).spawn(5)
+    sampling, shuffling, simulating, starting, looking = streams
+    with warnings.catch_warnings():
+        # fit has said what there is to warn of; refits would repeat it
+        warnings.simplefilter("ignore", ShoalWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        rows = gather(estimator, X, codes, max_rows, sampling)
+        n_rows = rows.problem.n_rows
+        orders = [shuffling.permutation(n_rows) for _ in range(n_permutations)]
+        draws = simulating.random((n_simulations, n_rows))
+        fitted = refit(rows, estimator.domain_given_class_)
+        numbers = {
+            **_sizes(estimator, X, codes, n_rows),
+            **_gains(rows, orders, int(shuffling.integers(2**31 - 1))),
+            **_departures(fitted, simulate(rows, fitted, draws)),
+            **_richness(estimator, rows, fitted, starting),
+            **_restarts(rows, fitted, starting.spawn(n_restarts)),
+            **_table(estimator, X, codes, looking),
+        }
+    findings = tuple(
+        find_all(numbers, estimator.domains_, list(estimator.class_names_))
+    )
+    return Diagnosis(
+        verdict=verdict_of(findings),
+        findings=findings,
+        numbers=numbers,
+        domains=estimator.domains_,
+        class_names=list(estimator.class_names_),
+    )
+
+
+def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
+    weight = estimator.domain_weight_
+    reach = float(stats.norm.ppf((1 + LEVEL) / 2))
+    sizes = np.bincount(codes, _bag_sizes(estimator, X), minlength=len(weight))
+    return {
+        "n_rows": int(sizes.sum()),
+        "n_rows_used": n_used,
+        "n_domains": len(weight),
+        "n_classes": estimator.n_classes_,
+        "rows_per_domain": np.rint(sizes).astype(int),
+        "rows_for_five_points": int(reach**2 / 4 / FIVE_POINTS**2),
+        "equal_weights": bool(np.ptp(weight) < 1e-9),
+    }
+
+
+def _gains(rows: DiagnosisRows, orders: list[Array], seed: int) -> Numbers:
+    problem, through = rows.problem, rows.through
+    settings = (rows.folds, rows.domain_weight)
+    quick = best_guess(problem, rows.cells, rows.columns, *settings)
+    null = null_gains(problem, rows.cells, rows.columns, *settings, orders)
+    # Trees and a discriminator are too slow to repeat; by chance they gain less still.
+    guesses = [quick, tree_guess(problem, rows.columns, *settings, seed)]
+    guesses += [] if rows.free is None else [rows.free]
+    free = max(guesses, key=lambda guess: guess.mean)
+    lost = free.mean - through.mean
+    error = free.standard_error(through)
+    return {
+        "guesser": free.name,
+        "gain": free.mean,
+        "gain_error": free.standard_error(),
+        "gain_null": null,
+        "gain_through": through.mean,
+        "gain_kept": through.mean / free.mean if free.mean > 0 else np.nan,
+        "gain_lost_sure": lost / max(error, 1e-12),
+    }
+
+
+def _departures(fitted: Refit, simulations: Iterator[Refit]) -> Numbers:
+    departure, shifts = fitted.departure, fitted.shifts
+    simulated = [(other.departure, other.shifts) for other in simulations]
+    misfit = _spread([other.misfit for other, _ in simulated])
+    unexplained = _spread([other.unexplained for other, _ in simulated])
+    overall = _spread([other.overall for _, other in simulated])
+    null = np.array([other.by_class for _, other in simulated])
+    by_class = shifts.by_class - null.mean(axis=0)
+    largest = _spread((null - null.mean(axis=0)).max(axis=1))
+    excess = departure.unexplained - unexplained["mean"]
+    return {
+        "misfit": departure.misfit,
+        "misfit_null": misfit,
+        "signal": departure.signal,
+        "unexplained": excess / departure.signal if departure.signal > 0 else np.nan,
+        "shift": _root(shifts.overall - overall["mean"]),
+        "shift_limit": max(
+            THRESHOLDS["shift_caution"],
+            float(_root(THRESHOLDS["sure"] * overall["sd"])),
+        ),
+        "shift_sure": (shifts.overall - overall["mean"]) / max(overall["sd"], 1e-12),
+        "class_shift": _root(by_class),
+        "worst_class_shift": float(_root(by_class.max())),
+        "worst_class_sure": (by_class.max() - largest["mean"])
+        / max(largest["sd"], 1e-12),
+        "class_domain_shift": _root(shifts.square),
+        "worst_cells": _worst_cells(shifts.square, shifts.mass),
+    }
+
+
+def _richness(
+    estimator: Any, rows: DiagnosisRows, fitted: Refit, rng: np.random.Generator
+) -> Numbers:
+    problem = rows.problem
+    weighted = fitted.class_given_x * problem.row_weight.astype(float)[:, None]
+    sure = np.where(fitted.class_given_x > SURE, weighted, 0).sum(axis=0)
+    T = estimator.domain_given_class_
+    rank = supported_rank(
+        rows.cells, problem.codes, random_state=int(rng.integers(2**31 - 1))
+    )
+    singular = np.linalg.svd(estimator.prevalence_, compute_uv=False)
+    return {
+        "condition": condition_number(estimator.prevalence_),
+        "smallest_singular_value": float(singular[-1]),
+        "rank": rank.n_classes,
+        "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
+        "class_weight": estimator.class_weight_.copy(),
+        "largest_domain_share": T.max(axis=1),
+        "largest_domain": T.argmax(axis=1),
+        "expected_accuracy": float(problem.row_weight @ fitted.posterior.max(axis=1)),
+        "own_agreement": weighted_agreement(
+            rows.classes, fitted.posterior, problem.row_weight.astype(float)
+        ),
+    }
+
+
+def _restarts(
+    rows: DiagnosisRows, fitted: Refit, streams: list[np.random.Generator]
+) -> Numbers:
+    others = [restart(rows, fitted, stream) for stream in streams]
+    return {
+        "restart_excess": np.array([other.excess for other in others]),
+        "restart_agreement": np.array([other.agreement for other in others]),
+    }
+
+
+def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
+    """The same diagnosis of an array's columns, called by name instead of number."""
+    numbers = dict(diagnosis.numbers)
+    accuracy = numbers["naming_columns"]
+    if all(column.isdigit() and int(column) < len(names) for column in accuracy):
+        numbers["naming_columns"] = {
+            str(names[int(column)]): value for column, value in accuracy.items()
+        }
+    findings = tuple(find_all(numbers, diagnosis.domains, diagnosis.class_names))
+    return replace(diagnosis, findings=findings, numbers=numbers)
+
+
+def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
+    """Checks that make sense where a row is one thing with columns."""
+    result: Numbers = {
+        "naming_columns": {},
+        "repeated_rows": None,
+        "repeated_excess": None,
+    }
+    if counts_words(estimator):
+        return result
+    order = np.argsort(codes, kind="stable")
+    sample = order[stratified_sample(codes[order], MAX_TABLE_ROWS, rng)]
+    accuracy = naming_columns(X[sample], codes[sample], rng)
+    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
+    result["naming_columns"] = {str(names[i]): accuracy[i] for i in accuracy}
+    # words repeat by nature, and a sparse row is no block of bytes
+    if isinstance(X, np.ndarray) and not hasattr(
+        original(estimator), "word_given_class_"
+    ):
+        repeats = find_repeats(X, codes)
+        result["repeated_rows"] = repeats.n_rows
+        result["repeated_excess"] = repeats.excess
+    return result
+
+
+# ---- small helpers -----------------------------------------------------------------
+
+
+def _check_counts(
+    n_permutations: Any, n_simulations: Any, n_restarts: Any, max_rows: Any
+) -> None:
+    check_whole(2, n_permutations=n_permutations, n_simulations=n_simulations)
+    check_whole(0, n_restarts=n_restarts)
+    check_whole(100, max_rows=max_rows)
+
+
+def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:
+    names, n_rows = estimator.domains_, X.shape[0]
+    counts = getattr(estimator, "input", None) == "counts"
+    if domains is None and counts and n_rows == len(names):
+        return np.arange(n_rows)  # as in fit: every document its own domain
+    if domains is None:
+        raise ValueError("domains must be passed: the domain of each row")
+    codes = encode_domains(domains, names, n_samples=n_rows)
+    assert codes is not None
+    missing = np.bincount(codes, minlength=len(names)) == 0
+    if missing.any():
+        name = names[int(np.argmax(missing))]
+        raise ValueError(
+            f"domains has no rows of {name!r}, which fit has seen; pass rows of every "
+            "domain, best the rows of fit"
+        )
+    return np.array(codes)
+
+
+def _bag_sizes(estimator: Any, X: Any) -> Array | None:
+    """Words per row of counts; None where every row counts once."""
+    if not counts_words(estimator):
+        return None
+    return np.ravel(X.sum(axis=1)).astype(float)
+
+
+def _spread(values: Any) -> dict[str, float]:
+    values = np.asarray(values, dtype=float)
+    return {"mean": float(values.mean()), "sd": float(values.std(ddof=1))}
+
+
+def _root(square: Any) -> Any:
+    """Square root of an excess over noise, 0 where there is none."""
+    return np.sqrt(np.maximum(square, 0))
+
+
+def _worst_cells(square: Array, mass: Array) -> list[tuple[int, int, float]]:
+    """Class, domain and shift of the entries that weigh most."""
+    weight = np.nan_to_num(square) * mass
+    worst = np.argsort(-weight, axis=None, kind="stable")[:N_WORST]
+    cells = zip(*np.unravel_index(worst, square.shape), strict=True)
+    return [
+        (int(y), int(d), float(_root(np.nan_to_num(square[y, d])))) for y, d in cells
+    ]

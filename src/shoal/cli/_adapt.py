@@ -1,0 +1,177 @@
+"""``shoal adapt``: the class mix of a place that the model has not seen."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from shoal.cli._messages import CommandError
+from shoal.cli._models import Device, Loaded, Model, load_model
+from shoal.cli._options import (
+    Force,
+    Level,
+    Out,
+    Redact,
+    Speech,
+    Work,
+    with_groups,
+    working,
+)
+from shoal.cli._output import Output, Stage, running
+from shoal.cli._places import MANIFEST, RUN, filled_folder, refuse_existing
+from shoal.cli._reading import Data, Rows, name_of
+from shoal.cli._runs import MODEL, PREVALENCE, folder_of, write_csv, write_record
+from shoal.cli._scaling import Place, adapted
+from shoal.cli._tables import current_records, prevalence_table
+
+FILES = (MODEL, PREVALENCE, RUN)
+# A fit score below this says that many rows are unlike anything seen.
+LEAST_FIT = 0.5
+
+DomainName = Annotated[
+    str, working("--domain-name", metavar="NAME", help="What to call the new domain.")
+]
+
+
+@with_groups
+def adapt(
+    model: Model,
+    data: Data,
+    rows: Rows,
+    work: Work,
+    place: Place,
+    speech: Speech,
+    domain_name: DomainName,
+    level: Level = 0.9,
+    device: Device = "auto",
+    out: Out = None,
+    redact: Redact = False,
+    force: Force = False,
+) -> None:
+    """The class mix of a new domain, with intervals; the classes stay as they are.
+
+    All rows of DATA count as one domain that the model has not seen. Writes a copy of
+    the model that knows it by --domain-name to --out (MODEL-NAME if not given), with
+    prevalence.csv of all its domains; the model itself is never changed. A fit score
+    near 1 says that the rows look like those of training; near 0, that the prevalence
+    means nothing.
+    """
+    plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
+    with running("adapt", redact=redact, **speech.options) as output:
+        folder = out or default_folder(model, domain_name)
+        refuse_existing(folder, (*FILES, MANIFEST), force=force)
+        refuse_in_place(folder, model)
+        with output.stages(plan) as stages:
+            stages.begin("read")
+            loaded = load_model(model, device)
+            name = new_name(loaded, domain_name)
+            if place.in_parts(data):
+                stages.begin("adapt")
+                found = adapted(stages, loaded, data, rows, work, place, level)
+            else:
+                table = loaded.table(output, data, rows, require_domain=False)
+                stages.begin("adapt")
+                found = loaded.model.adapt(table.X, level=level, random_state=work.seed)
+            output.data = describe(found, name)
+            write(output, folder, loaded, found, name)
+        show(output)
+
+
+def default_folder(model: Path, name: str) -> Path:
+    """Beside the run, named after both."""
+    run, plain = folder_of(model), re.sub(r"[^\w.-]+", "-", name)
+    return run.with_name(f"{run.resolve().name}-{plain}")
+
+
+def refuse_in_place(folder: Path, model: Path) -> None:
+    """Raise E136 for the folder of the model itself, also with --force."""
+    if folder.resolve() in (model.resolve(), folder_of(model).resolve()):
+        raise CommandError(
+            "E136", f'"{folder}" holds the model to adapt', "choose another --out"
+        )
+
+
+def new_name(loaded: Loaded, text: str) -> Any:
+    """The name as the other domains are: a number where all of them are numbers."""
+    if not text.strip():
+        raise CommandError(
+            "E002",
+            f'--domain-name is empty, got "{text}"',
+            "say what to call the new domain",
+        )
+    domains = loaded.model.domains_
+    whole = domains.dtype.kind in "iu" and re.fullmatch(r"-?\d+", text)
+    name = int(text) if whole else text
+    if name in domains.tolist():
+        raise CommandError(
+            "E002",
+            f'the model knows a domain "{text}" already',
+            "choose another --domain-name, or use `shoal predict`",
+        )
+    return name
+
+
+def describe(found: Any, name: Any) -> dict[str, Any]:
+    """Prevalence records of the new domain, and how well its rows fit."""
+    return {
+        "domain": str(name),
+        "prevalence": [
+            {
+                "domain": str(name),
+                "class_id": f"c{index}",
+                "class_name": class_name,
+                "estimate": float(found.prevalence[index]),
+                "lo": float(found.low[index]),
+                "hi": float(found.high[index]),
+                "level": found.level,
+                "n_rows": found.n_rows,
+                "flag": "new",
+            }
+            for index, class_name in enumerate(found.class_names)
+        ],
+        "fit_score": found.fit_score,
+    }
+
+
+def write(
+    output: Output, folder: Path, loaded: Loaded, adaptation: Any, name: Any
+) -> None:
+    """Write a copy of the model that knows the new domain."""
+    import shoal
+    from shoal.io import read_manifest
+
+    found = output.data
+    model = adaptation.as_domain(name)
+    model.class_history_ = list(getattr(loaded.model, "class_history_", []))
+    summary = read_manifest(loaded.path)["summary"] or {}
+    adapted = summary.get("adapted", {}) | {found["domain"]: adaptation.n_rows}
+    # a model saved there by itself would be taken for this one
+    with filled_folder(folder, instead_of=[MANIFEST]) as place:
+        summary |= {"adapted": adapted}
+        shoal.save(model, place / MODEL, schema=loaded.schema, summary=summary)
+        records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
+        write_csv(place / PREVALENCE, records)
+        details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
+        arguments = output.arguments
+        if output.redact:  # both may name files after somebody
+            details, arguments = {"fit_score": found["fit_score"]}, ()
+        write_record(place, "adapt", arguments, details)
+    output.files = [folder / name for name in FILES]
+
+
+def show(output: Output) -> None:
+    """The new mix, and whether to believe it."""
+    found = output.data
+    score = found["fit_score"]
+    output.show(
+        prevalence_table(found["prevalence"], "domain"),
+        f"Fit score {score:.2f}: near 1 for rows like those of training, near 0 for "
+        "rows unlike anything seen.",
+    )
+    output.show_files()
+    if score < LEAST_FIT:
+        output.warn(
+            "W163",
+            f"many rows are unlike those of training (fit score {score:.2f})",
+            "look at them before you use this prevalence: `shoal predict` gives each "
+            "row its fit_score",
+        )

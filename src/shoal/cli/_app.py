@@ -1,0 +1,64 @@
+"""The command line's table of contents: every command, with its example."""
+
+import inspect
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+import typer
+
+from shoal.cli._adapt import adapt
+from shoal.cli._check import check
+from shoal.cli._choose import choose
+from shoal.cli._demo import demo
+from shoal.cli._diagnose import diagnose
+from shoal.cli._embed import embed
+from shoal.cli._explain import explain
+from shoal.cli._fit import fit
+from shoal.cli._name import name
+from shoal.cli._predict import predict
+from shoal.cli._pretrain import pretrain
+from shoal.cli._report import report
+from shoal.cli._version import version
+from shoal.cli.catalogue import EXIT_CODES
+
+#: Every command and the example that its help shows; a test runs them in this order.
+#: Other packages bring commands as entry points of "shoal.commands".
+EXAMPLES: dict[Callable[..., None], str] = {
+    demo: "shoal demo",
+    check: "shoal check shoal-demo/penguins.csv --domain island --label species",
+    choose: "shoal choose shoal-demo/penguins.csv --domain island --label species",
+    fit: "shoal fit shoal-demo/penguins.csv --domain island --label species",
+    diagnose: "shoal diagnose shoal-demo/penguins.csv --model shoal-demo",
+    name: "shoal name shoal-demo --set c0=Adelie --set c1=Gentoo",
+    predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
+    adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
+    report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
+    pretrain: "shoal pretrain photos --epochs 2",
+    embed: "shoal embed photos --weights photos-encoder",
+    **dict(point.load() for point in entry_points(group="shoal.commands")),
+    explain: "shoal explain W139",
+    version: "shoal version",
+}
+
+app = typer.Typer(
+    name="shoal",
+    help="Discover classes in unlabeled data from several domains: things that shift "
+    "together group together.",
+    epilog="Exit codes: "
+    + ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
+    + ". First try: shoal demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _help_of(command: Callable[..., None]) -> str:
+    """Its docstring, one line per paragraph: the terminal does the wrapping."""
+    paragraphs = inspect.getdoc(command).split("\n\n")  # type: ignore[union-attr]
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+for _command, _example in EXAMPLES.items():
+    app.command(help=_help_of(_command), epilog=f"Example: {_example}")(_command)

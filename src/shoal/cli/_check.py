@@ -1,0 +1,226 @@
+"""``shoal check``: how the data were read and what stands out, without fitting."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from shoal.cli._messages import Message, write_json
+from shoal.cli._options import Force, Out, Redact, Speech, Work, with_groups
+from shoal.cli._output import Output, Stage, running
+from shoal.cli._places import filled_folder, refuse_existing
+from shoal.cli._reading import Data, Source, name_of, read
+from shoal.cli._redacting import safe_source
+from shoal.cli._tables import percent, plain_table, shortened_table
+
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+
+# ---- check ---------------------------------------------------------------------------
+
+FILE = "check.json"
+
+
+@with_groups
+def check(
+    data: Data,
+    source: Source,
+    work: Work,
+    speech: Speech,
+    out: Out = None,
+    redact: Redact = False,
+    force: Force = False,
+) -> None:
+    """How each column is read, rows per domain, what stands out; fits nothing.
+
+    Shows which columns become features and why others are set aside, how many rows
+    each domain has, how many classes the domains allow, and columns that alone give
+    the domain away. With --out, writes check.json.
+    """
+    plan = {"read": Stage(f"reading {name_of(data)}"), "look": Stage("looking at it")}
+    with running("check", redact=redact, **speech.options) as output:
+        if out is not None:
+            refuse_existing(out, [FILE], force=force)
+        with output.stages(plan) as stages:
+            stages.begin("read")
+            table = read(output, data, source, work.seed, redact=redact)
+            stages.begin("look")
+            output.data = describe(table, work.seed, redact=redact)
+        for remark in remarks(output.data):
+            output.warn(remark.code, remark.text, remark.hint)
+        if out is not None:
+            with filled_folder(out) as place:
+                write_json(place / FILE, output.data)
+            output.files = [out / FILE]
+        show(output)
+
+
+def show(output: Output) -> None:
+    """Tables of columns and domains, then what the numbers mean."""
+    found = output.data
+    output.show(
+        shortened_table(
+            "Columns",
+            ["column", "role", "why"],
+            [[one["name"], one["role"], one["reason"]] for one in found["columns"]],
+        ),
+        shortened_table(
+            "Domains",
+            ["domain", "rows"],
+            [[name, str(size)] for name, size in found["domains"].items()],
+        ),
+        *(show_columns(found) if found["images"] is None else show_images(found)),
+        f"{len(found['domains'])} domains: 2 to {found['largest_k']} classes can be "
+        "told apart.",
+    )
+    output.show_files()
+
+
+def show_columns(found: dict[str, Any]) -> list[Any]:
+    """What columns tell about the domain, and the cost of a fit."""
+    return [
+        plain_table(
+            "Columns that tell most about the domain",
+            ["column", "rows whose domain it names alone"],
+            [[name, percent(share)] for name, share in found["leaks"].items()],
+        ),
+        f"{found['n_rows']:,} rows, {found['n_features']:,} features "
+        f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
+        f"beside the libraries and, on one core, very roughly "
+        f"{_duration(found['seconds_to_fit'])}.",
+    ]
+
+
+def show_images(found: dict[str, Any]) -> list[str]:
+    """What is known of images before a network has looked at them."""
+    images = found["images"]
+    wide, high = (_span(images[side]) for side in ("width", "height"))
+    formats = ", ".join(f"{n:,} {name}" for name, n in images["formats"].items())
+    return [
+        f"{found['n_rows']:,} images ({formats}), {wide} x {high} pixels. To fit them, "
+        "add --encoder with the weights of a network; `shoal pretrain` trains one."
+    ]
+
+
+def _duration(seconds: float) -> str:
+    """A time as people say it, no more exact than it is known."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
+
+
+def _span(ends: list[int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"
+
+
+# ---- What ``check`` says about a table before any fit --------------------------------
+
+# Rows looked at for leaks and copies; more would only sharpen the second digit.
+MOST_ROWS = 20_000
+SHOWN_LEAKS = 5
+# Measured on generated tables: copies of the rows that a fit holds at its peak.
+COPIES = 6
+# Processor seconds of a fit with all its stages on generated tables of 10 columns: to
+# start, for each thousand rows up to MANY, and for each thousand beyond. A guess.
+TO_START, PER_THOUSAND, BEYOND, MANY = 3.0, 2.2, 0.4, 10_000
+# Of images nothing is known before they are embedded.
+UNSEEN = {
+    "rows_looked_at": 0,
+    "leaks": {},
+    "repeated_rows": 0,
+    "repeated_excess": None,
+}
+
+
+def describe(table: "Table", seed: int, *, redact: bool = False) -> dict[str, Any]:
+    """Columns, domains, leaks, copies and size, as plain numbers and words.
+
+    With ``redact``, without words that may come from a cell or a path.
+    """
+    import numpy as np
+
+    domains, codes = np.unique(np.asarray(table.domains, str), return_inverse=True)
+    sizes, has_columns = np.bincount(codes), table.X is not None
+    return {
+        "kind": table.kind,
+        "source": safe_source(table.source) if redact else table.source,
+        "n_rows": table.n_rows,
+        "n_features": len(table.feature_names),
+        "columns": [
+            {"name": one.name, "role": one.role, "reason": "" if redact else one.reason}
+            for one in table.columns
+        ],
+        "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),
+        "largest_k": len(domains),
+        "images": None if has_columns else _describe_images(table.frame),
+        "megabytes": COPIES * _bytes(table.X) / 1e6,
+        "seconds_to_fit": _seconds(table.n_rows),
+        **(_look(table, codes, np.random.default_rng(seed)) if has_columns else UNSEEN),
+    }
+
+
+def _describe_images(frame: Any) -> dict[str, Any]:
+    """Formats of the files, and the least and largest width and height."""
+    return {
+        "formats": {
+            str(name): int(n) for name, n in frame["format"].value_counts().items()
+        },
+        "width": [int(frame["width"].min()), int(frame["width"].max())],
+        "height": [int(frame["height"].min()), int(frame["height"].max())],
+    }
+
+
+def remarks(found: dict[str, Any]) -> Iterator[Message]:
+    """What of it deserves a warning, by the thresholds of a diagnosis."""
+    from shoal.analysis.diagnose._thresholds import THRESHOLDS
+    from shoal.io._files import quoted
+
+    for name, accuracy in found["leaks"].items():
+        if accuracy >= THRESHOLDS["leak"]:
+            yield Message(
+                "W121",
+                f'"{name}" alone names the domain in {accuracy:.0%} of rows',
+                f"--drop {quoted(name)} unless it is a property of the class",
+            )
+    copies, looked = found["repeated_rows"], found["rows_looked_at"]
+    if copies > THRESHOLDS["repeats"] * looked and (found["repeated_excess"] or 3) > 2:
+        yield Message(
+            "W122",
+            f"{copies} of {looked} rows occur in more than one domain",
+            "remove copies; they pull the domains together",
+        )
+
+
+def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
+    """Columns that alone name the domain, and rows with a copy in another domain."""
+    import numpy as np
+
+    from shoal.analysis.diagnose._rows import find_repeats, naming_columns
+
+    rows = np.arange(len(codes))
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+    X, codes = table.X[rows], codes[rows]
+    accuracy = naming_columns(X, codes, rng)
+    ranked = sorted(accuracy, key=accuracy.__getitem__, reverse=True)[:SHOWN_LEAKS]
+    is_bag = table.kind in ("counts", "text")  # short texts are alike by chance
+    repeats = None if is_bag else find_repeats(X, codes)
+    excess = None if repeats is None or np.isinf(repeats.excess) else repeats.excess
+    return {
+        "rows_looked_at": len(rows),
+        "leaks": {table.feature_names[index]: accuracy[index] for index in ranked},
+        "repeated_rows": 0 if repeats is None else repeats.n_rows,
+        "repeated_excess": excess,
+    }
+
+
+def _seconds(n_rows: int) -> float:
+    few, more = min(n_rows, MANY), max(n_rows - MANY, 0)
+    return TO_START + (PER_THOUSAND * few + BEYOND * more) / 1000
+
+
+def _bytes(X: Any) -> int:
+    if X is None:
+        return 0
+    parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    return sum(part.nbytes for part in parts)

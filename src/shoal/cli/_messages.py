@@ -1,0 +1,139 @@
+"""Messages: a code, one line for the reader, one thing to do; and values for JSON."""
+
+import inspect
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from shoal.cli.catalogue import CATALOGUE
+from shoal.exceptions import CodedError
+
+# ---- messages ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Message:
+    """One line for the reader, and the one thing to do about it."""
+
+    code: str
+    text: str
+    hint: str
+    level: str = "error"
+
+    @property
+    def exit_code(self) -> int:
+        """How a command ends that this message stops."""
+        return CATALOGUE[self.code].exit_code
+
+    def to_dict(self) -> dict[str, str]:
+        """Its entry in the JSON document."""
+        return asdict(self)
+
+
+class CommandError(CodedError):
+    """Ends a command with a coded message and that code's exit status."""
+
+
+# ---- Numbers, arrays and tables as what JSON knows -----------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Lists, dicts, numbers and strings; what is not a finite number becomes None."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # arrays and scalars of numpy
+        return plain(value.tolist())
+    return str(value)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A JSON file for people and programs: indented, floats in full, no NaN."""
+    text = json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+# ---- A wrong command line, told in the form of every other error ---------------------
+
+
+def usage_message(error: Any, arguments: Sequence[str]) -> Message:
+    """What an error of typer says, and the fix."""
+    context = getattr(error, "ctx", None)
+    declared = _declared(context, getattr(error, "param", None))
+    if declared is not None:
+        return _out_of_range(error, declared, arguments)
+    path = context.command_path if context is not None else "shoal"
+    return Message("E002", str(error.format_message()), f"see `{path} --help`")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers that an option takes."""
+
+    whole: bool
+    least: float
+    most: float | None
+    default: float | None
+
+    def __str__(self) -> str:
+        end = "" if self.most is None else f" to {self.most:g}"
+        return f"a {'whole ' * self.whole}number from {self.least:g}{end}"
+
+    def example(self, option: str, help_of: str) -> str:
+        """One of them, as a hint."""
+        some = self.default
+        if some is None:
+            some = self.least or None  # the least of a rate is no good one
+        return (
+            f"see `{help_of} --help`" if some is None else f"such as {option}{some:g}"
+        )
+
+
+def _declared(context: Any, option: Any) -> Range | None:
+    """The range of an option as we declared it, if it has one.
+
+    Versions of typer keep it in different places; our own signatures do not change.
+    """
+    callback = getattr(getattr(context, "command", None), "callback", None)
+    if callback is None or option is None:
+        return None
+    parameter = inspect.signature(callback).parameters.get(option.name)
+    kind, told = (*get_args(parameter and parameter.annotation), None, None)[:2]
+    least, most = (getattr(told, end, None) for end in ("min", "max"))
+    if parameter is None or least is None:
+        return None
+    whole = float not in (kind, *get_args(kind))
+    return Range(whole, least, most, parameter.default)
+
+
+def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Message:
+    """The option, the value that it got, and those that it takes."""
+    option, path = error.param.opts[0], error.ctx.command_path
+    typed = _typed(option, arguments)
+    if typed is not None:
+        text = f"{option} must be {allowed}, got {typed}"
+        return Message("E002", text, allowed.example(f"{option} ", path))
+    # what nobody typed comes from a file
+    key, file = option.removeprefix("--"), error.ctx.params.get("config")
+    value = (error.ctx.default_map or {}).get(error.param.name)
+    text = f'"{file}" has {key} = {value}, which must be {allowed}'
+    return Message("E160", text, allowed.example(f"{key} = ", path))
+
+
+def _typed(name: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option on the command line; the last one counts."""
+    found = None
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == name:
+            found = after
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found

@@ -1,0 +1,398 @@
+"""Where a command's words go: results to stdout, everything else to stderr."""
+
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from shoal.cli._messages import Message, plain
+from shoal.cli._redacting import QUOTING
+from shoal.cli.catalogue import CATALOGUE
+from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
+
+# ---- progress ------------------------------------------------------------------------
+
+# Seconds between lines about one long stage where there is no bar to move.
+PLAIN_EVERY = 10.0
+
+
+class Stage(NamedTuple):
+    """One part of the work.
+
+    Attributes
+    ----------
+    text : str
+        What is going on, as the reader sees it.
+    cost : float
+        Its share of the time, in any unit; only used to guess the time left.
+    """
+
+    text: str
+    cost: float = 1.0
+
+
+@dataclass
+class Stages:
+    """Where a command is in its plan.
+
+    Parameters
+    ----------
+    plan : mapping of str to Stage
+        All stages by a short key, in order.
+    say : callable
+        Called with this object whenever a stage begins or moves on.
+    now : callable, default=time.monotonic
+        The clock.
+    """
+
+    plan: Mapping[str, Stage]
+    say: Callable[["Stages"], None]
+    now: Callable[[], float] = time.monotonic
+    current: str = ""
+    share: float = 0.0
+    begun: float = field(init=False)
+    stage_begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = self.stage_begun = self.now()
+
+    def begin(self, key: str) -> None:
+        """Announce the stage ``key`` before its work begins."""
+        if key not in self.plan:
+            raise KeyError(f"no stage {key!r} in {list(self.plan)}")
+        self.current, self.share, self.stage_begun = key, 0.0, self.now()
+        self.say(self)
+
+    def advance(self, share: float) -> None:
+        """Tell how much of the current stage is done, from 0 to 1."""
+        self.share = min(max(share, 0.0), 1.0)
+        self.say(self)
+
+    @property
+    def number(self) -> int:
+        """Number of the current stage, from 1."""
+        return list(self.plan).index(self.current) + 1
+
+    @property
+    def text(self) -> str:
+        """What is going on now."""
+        return self.plan[self.current].text
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the command began to work."""
+        return self.now() - self.begun
+
+    @property
+    def done(self) -> float:
+        """Share of the whole plan that is behind us, by the stages' costs."""
+        costs = [stage.cost for stage in self.plan.values()]
+        behind = sum(costs[: self.number - 1]) + self.share * costs[self.number - 1]
+        return behind / sum(costs)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left if the rest goes as the part behind us; None at the start.
+
+        A stage that tells its share is its own measure; the others go by their costs.
+        """
+        if self.done <= 0:
+            return None
+        costs = [stage.cost for stage in self.plan.values()]
+        ahead = costs[self.number :]
+        if self.share > 0:
+            here = (self.now() - self.stage_begun) * (1 - self.share) / self.share
+        else:
+            here, ahead = 0.0, costs[self.number - 1 :]
+        return here + self.elapsed * sum(ahead) / sum(costs) / self.done
+
+
+@contextmanager
+def stages_on(
+    console: Any, plan: Mapping[str, Stage], *, verbose: bool = False
+) -> Iterator[Stages]:
+    """Stages shown on stderr: a bar on a terminal, plain lines in a log or a pipe.
+
+    ``verbose`` makes lines everywhere, each with the memory that was needed so far.
+    """
+    if verbose or not sys.stderr.isatty():
+        yield Stages(plan, PlainLines(verbose))
+    else:
+        with _bar(console, plan) as stages:
+            yield stages
+
+
+@dataclass
+class PlainLines:
+    """Says stages as lines of text, and a long one again now and then."""
+
+    verbose: bool = False
+    key: str = ""
+    said: float = 0.0
+
+    def __call__(self, stages: Stages) -> None:
+        """One line, if there is something new to say."""
+        new = stages.current != self.key
+        if not new and stages.elapsed - self.said < PLAIN_EVERY:
+            return
+        self.key, self.said = stages.current, stages.elapsed
+        part = "" if new else f", {stages.share:.0%} of it done"
+        line = f"[{stages.number}/{len(stages.plan)}] {stages.text}{part}"
+        memory = _memory() if self.verbose else ""
+        print(line + _times(stages) + memory, file=sys.stderr, flush=True)
+
+
+def _times(stages: Stages) -> str:
+    """The time gone and left, once there is something to say about it."""
+    if stages.left is None or stages.elapsed < 1:
+        return ""
+    return f" ({clock(stages.elapsed)} gone, about {clock(stages.left)} left)"
+
+
+def _memory() -> str:
+    """Most memory that this process has held; nothing where no system call tells."""
+    try:
+        import resource
+    except ImportError:
+        return ""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f" [{peak / (1e6 if sys.platform == 'darwin' else 1e3):,.0f} MB]"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as minutes and seconds, or hours."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def _bar(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=1.0, left="")
+
+        def say(stages: Stages) -> None:
+            left = "" if stages.left is None else f"about {clock(stages.left)} left"
+            progress.update(
+                task,
+                completed=stages.done,
+                description=stages.text,
+                left=left,
+                refresh=True,  # before the work begins, not a tenth of a second later
+            )
+
+        yield Stages(plan, say)
+
+
+# ---- output --------------------------------------------------------------------------
+
+SCHEMA = "shoal/1"
+STRICT_EXIT = 7
+WIDE = 200
+#: The words after ``shoal``, for the record of a run.
+COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
+
+
+@dataclass
+class Output:
+    """What one run of a command says, and how.
+
+    Results are shown by :meth:`show`; with ``as_json`` they are held back and one
+    document with ``data``, messages and files is printed at the end instead. With
+    ``redact``, messages that may quote a cell say only what they are about.
+    """
+
+    command: str
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    color: bool = True
+    debug: bool = False
+    strict: bool = False
+    redact: bool = False
+    data: dict[str, Any] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
+    begun: float = field(default_factory=time.perf_counter)
+
+    def show(self, *renderables: Any) -> None:
+        """Print results, unless they are wanted as JSON or not at all."""
+        if not (self.quiet or self.as_json):
+            console = self._console(sys.stdout)
+            try:
+                for one in renderables:
+                    # lines to copy must not be broken; tables know how to fit
+                    console.print(one, soft_wrap=isinstance(one, str))
+            except SystemExit as error:  # rich's answer to a reader who left
+                raise BrokenPipeError from error
+
+    def show_files(self) -> None:
+        """Tell what was written."""
+        if self.files:
+            self.show("Written: " + ", ".join(map(str, self.files)))
+
+    def warn(self, code: str, text: str, hint: str) -> None:
+        """Say a coded warning, once, and keep it for the JSON document."""
+        message = self._safe(Message(code, text, hint, "warning"))
+        if message in self.messages:
+            return
+        self.messages.append(message)
+        if not self.quiet:
+            self._print_message(message)
+
+    def stages(self, plan: Mapping[str, Stage]) -> AbstractContextManager[Stages]:
+        """Stages of the work; each is announced before it begins, unless quiet."""
+        if self.quiet:
+            return nullcontext(Stages(plan, lambda stages: None))
+        return stages_on(self._console(sys.stderr), plan, verbose=self.verbose)
+
+    def end(self, status: str) -> None:
+        """Print the JSON document if that is what was asked for."""
+        if self.as_json:
+            seconds = time.perf_counter() - self.begun
+            print(
+                document(
+                    self.command, status, self.data, self.messages, self.files, seconds
+                )
+            )
+
+    def fail(self, message: Message) -> typer.Exit:
+        """Report an error; the caller raises what comes back."""
+        message = self._safe(message)
+        self.messages.append(message)
+        self.data, self.files = {}, []
+        self._print_message(message)
+        self.end("error")
+        return typer.Exit(message.exit_code)
+
+    def _safe(self, message: Message) -> Message:
+        """The message, without what it may quote where that is to be left out."""
+        if not self.redact or message.code not in QUOTING:
+            return message
+        text = CATALOGUE[message.code].title
+        hint = f"`shoal explain {message.code}`; without --redact it is said in full"
+        return replace(message, text=text, hint=hint)
+
+    def _print_message(self, message: Message) -> None:
+        style = "bold red" if message.level == "error" else "bold yellow"
+        console = self._console(sys.stderr)
+        console.print(f"{message.level}[{message.code}]", style=style, end=" ")
+        console.print(one_line(message.text), soft_wrap=True)
+        console.print(f"hint: {one_line(message.hint)}", soft_wrap=True)
+
+    def _console(self, file: Any) -> Any:
+        from rich.console import Console
+
+        # Rich reads NO_COLOR itself; an empty value means unset, as no-color.org says.
+        plain = not self.color or bool(os.environ.get("NO_COLOR"))
+        # A file has no edge at which a table would have to break its cells.
+        width = None if file.isatty() or "COLUMNS" in os.environ else WIDE
+        return Console(
+            file=file, no_color=plain, highlight=False, markup=False, width=width
+        )
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks: names of columns and files may hold them."""
+    return " ".join(text.split())
+
+
+@contextmanager
+def running(command: str, **options: Any) -> Iterator[Output]:
+    """Run the body of a command; whatever ends it becomes a message and an exit code.
+
+    Parameters
+    ----------
+    command : str
+        Its name.
+    **options
+        Of :class:`Output`.
+    """
+    output = Output(command, **options)
+    try:
+        with _coded_warnings(output):
+            yield output
+    except CodedError as error:
+        raise output.fail(_message_of(error)) from error
+    except KeyboardInterrupt as error:
+        text = "interrupted; no file is half-written"
+        hint = "run the command again"
+        raise output.fail(Message("E003", text, hint)) from error
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except Exception as error:
+        if output.debug:
+            traceback.print_exc()
+        text = f"unexpected {type(error).__name__}: {error}"
+        hint = "run again with --debug and report it with the output of `shoal version`"
+        raise output.fail(Message("E001", text, hint)) from error
+    output.end("warning" if output.messages else "ok")
+    if output.strict and output.messages:
+        raise typer.Exit(STRICT_EXIT)
+
+
+def _message_of(error: CodedError) -> Message:
+    """The message of an error; a code without an entry would be a bug in shoal."""
+    code = error.code if error.code in CATALOGUE else "E001"
+    return Message(code, error.text, error.hint)
+
+
+@contextmanager
+def _coded_warnings(output: Output) -> Iterator[None]:
+    """Warnings of estimators as coded messages; those of libraries with --debug."""
+
+    def say(message: Any, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, CompileWarning):
+            text = str(message).partition("; ")[0]
+            output.warn("W165", text, "nothing: the results are the same, only later")
+        elif isinstance(message, CodedWarning) and message.code in CATALOGUE:
+            output.warn(message.code, message.text, message.hint)
+        elif issubclass(category, ShoalWarning):
+            output.warn("W161", str(message), "see `shoal diagnose` for all checks")
+        elif output.debug:
+            print(f"{category.__name__}: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = say  # type: ignore[assignment]
+        yield
+
+
+def document(
+    command: str,
+    status: str,
+    data: Mapping[str, Any],
+    messages: Sequence[Message],
+    files: Sequence[Path],
+    seconds: float,
+) -> str:
+    """The one JSON document of a run; floats are not rounded."""
+    content = {
+        "schema": SCHEMA,
+        "command": command,
+        "status": status,
+        "data": data,
+        "messages": [message.to_dict() for message in messages],
+        "files": [path.as_posix() for path in files],
+        "seconds": seconds,
+    }
+    return json.dumps(plain(content), indent=2, allow_nan=False)

@@ -1,0 +1,286 @@
+"""``shoal report``: the page of a run, drawn again."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli._fitting import Fitted, Settings
+from shoal.cli._messages import CommandError
+from shoal.cli._models import Model, load_model
+from shoal.cli._options import (
+    Force,
+    Redact,
+    Speech,
+    Work,
+    speaking,
+    with_groups,
+    working,
+)
+from shoal.cli._output import Output, Stage, running
+from shoal.cli._places import filled_file, refuse_changed, update_record
+from shoal.cli._reading import Rows, name_of, split_names
+from shoal.cli._runs import REPORT, folder_of, read_summary
+from shoal.cli._tables import fitted_classes
+
+# ---- drawing -------------------------------------------------------------------------
+
+
+def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    """Write the page; its path, size, and what was left out to stay below it."""
+    from shoal.report import write
+
+    try:
+        with filled_file(path) as place:
+            done = write(summary, place, **options)
+    except (KeyError, TypeError, IndexError) as error:
+        raise CommandError(
+            "E162",
+            f"the summary of the run is damaged ({type(error).__name__}: {error})",
+            "fit again, or give the data: `shoal report RUN DATA`",
+        ) from error
+    return {**done, "path": str(path)}
+
+
+def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any]:
+    """The summary with the names that the classes have now."""
+    import shoal
+    from shoal.report import rename
+
+    fitted = shoal.load(model)
+    names = {
+        f"c{index}": str(fitted.class_names_[now])
+        for index, now in enumerate(fitted_classes(fitted))
+    }
+    ids = [group["id"] for group in summary.get("classes", [])]
+    if ids != list(names):
+        raise CommandError(
+            "E162",
+            "the summary of the run has other classes than its model",
+            "fit again, or give the data: `shoal report RUN DATA`",
+        )
+    if len(set(names.values())) < len(names):
+        output.warn(
+            "W162",
+            "merged classes are drawn apart, under one name",
+            "`shoal report RUN DATA`, with the data of the fit, draws them as one",
+        )
+    return rename(summary, names)
+
+
+def summarize_again(
+    output: Output, model: Path, data: Sequence[str], rows: Rows, work: Work
+) -> dict[str, Any]:
+    """A summary of the model as it is now, on the rows of its fit."""
+    from threadpoolctl import threadpool_limits
+
+    from shoal.cli._fit import summary_of
+
+    settings = Settings(work)
+    plan = {
+        "read": Stage(f"reading {name_of(data)}", 1),
+        "diagnose": Stage("asking whether to trust the classes", 5),
+        "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 5),
+    }
+    with output.stages(plan) as stages, threadpool_limits(1):
+        stages.begin("read")
+        loaded = load_model(model)
+        table = loaded.known_table(output, data, rows)
+        stages.begin("diagnose")
+        X, domains, seed = table.X, table.domains, work.seed
+        diagnosis = loaded.model.diagnose(X, domains, random_state=seed)
+        stages.begin("intervals")
+        intervals = loaded.model.bootstrap(
+            X, domains, n_jobs=work.n_jobs, random_state=seed
+        )
+    fitted = Fitted(table, loaded.model, None, intervals, diagnosis)
+    shown = Path(data[0]) if table.kind == "images" else None
+    options = {"images": pictures_of(shown, table), "redact": output.redact}
+    return summary_of(output, fitted, work, folder_of(model), **options)
+
+
+# ---- pictures ------------------------------------------------------------------------
+
+ImagesFolder = Annotated[
+    Path | None,
+    working(
+        "--images",
+        metavar="DIR",
+        help="Show the pictures below DIR that the ids of the rows name.",
+    ),
+]
+
+
+def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | None:
+    """A function from the number of a row to the file that its id names."""
+    if folder is None:
+        return None
+    if table.ids is None:
+        raise CommandError(
+            "E145",
+            "--images needs to know which picture a row is",
+            "name the column of file names with --id",
+        )
+    return lambda row: read_picture(folder, str(table.ids[row]))
+
+
+def add_pictures(summary: Mapping[str, Any], folder: Path) -> None:
+    """Put the pictures of the rows that a summary shows into it."""
+    from shoal.report._showing import thumbnail
+
+    shown = list(_shown_rows(summary))
+    if not shown:
+        raise CommandError(
+            "E162", "the summary of the run shows no rows", "fit without --redact"
+        )
+    for row in shown:
+        row["image"] = thumbnail(read_picture(folder, row["id"]))
+
+
+def _shown_rows(summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for card in summary.get("cards", []):
+        for home in card["exemplars"]:
+            yield from home["rows"]
+        yield from card["borderline"]
+
+
+def read_picture(folder: Path, name: str) -> bytes:
+    """The content of an image below a folder; E127 where there is none."""
+    from shoal.io._images import check_image
+
+    if not folder.is_dir():
+        hint = "give the folder that the ids of the rows begin in"
+        raise CommandError("E101", f'no folder "{folder}"', hint)
+    path = (folder / name).resolve()
+    if not (path.is_relative_to(folder.resolve()) and path.is_file()):
+        raise CommandError(
+            "E127",
+            f'no image "{name}" below "{folder}"',
+            "the id of a row must be the path of its picture below that folder",
+        )
+    check_image(path)
+    return path.read_bytes()
+
+
+# ---- ``shoal report``: the page of a run, drawn again --------------------------------
+
+MaybeData = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="Rows of the fit, to describe them anew; else from summary.json.",
+        show_default=False,
+    ),
+]
+Title = Annotated[str | None, working("--title", help="Title of the page.")]
+MaxMb = Annotated[
+    float,
+    working("--max-mb", min=0.1, max=15, help="Size that the page stays below."),
+]
+Sections = Annotated[
+    list[str] | None,
+    working("--sections", metavar="NAME,NAME", help="Only these, and the verdict."),
+]
+Open = Annotated[bool, speaking("--open", help="Show it in the browser.")]
+OutFile = Annotated[
+    Path | None,
+    speaking("--out", metavar="FILE", help="Where to; report.html of the run."),
+]
+ENDINGS = (".html", ".htm")
+
+
+@with_groups
+def report(
+    model: Model,
+    rows: Rows,
+    work: Work,
+    speech: Speech,
+    data: MaybeData = None,
+    title: Title = None,
+    max_mb: MaxMb = 5.0,
+    sections: Sections = None,
+    images: ImagesFolder = None,
+    out: OutFile = None,
+    open_it: Open = False,
+    redact: Redact = False,
+    force: Force = False,
+) -> None:
+    """Draw the report of a run again: with other names, title, sections or size.
+
+    Needs summary.json of the run, not the data. Classes have the names that
+    `shoal name` gave them; after a merge, pass the data to see them as one. Sections:
+    where, differences, classes, map, trust, uncertainty, choice, score, reproduce. The
+    page of a run is replaced where nobody changed it; any other only with --force.
+    """
+    with running("report", redact=redact, **speech.options) as output:
+        run = folder_of(model)
+        path = out or run / REPORT
+        check_ending(path)
+        refuse_changed(path, run, force=force)
+        wanted = check_sections(split_names(sections))
+        if data:
+            summary = summarize_again(output, model, data, rows, work)
+        else:
+            summary = named(output, read_summary(model), model)
+            refuse_rows(summary, redact=redact)
+        if images is not None:
+            add_pictures(summary, images)
+        if title is not None:
+            summary["title"] = title
+        output.data = draw(path, summary, max_mb=max_mb, sections=wanted)
+        output.files = [path]
+        if path.resolve() == (run / REPORT).resolve():
+            update_record(run, [REPORT])
+        show(output, max_mb)
+        if open_it:
+            typer.launch(path.absolute().as_uri())
+
+
+def check_ending(path: Path) -> None:
+    """Raise E102 before any work if the file's name promises something else."""
+    if path.suffix.lower() not in ENDINGS:
+        raise CommandError(
+            "E102",
+            f'the report is a page in HTML, got --out "{path}"',
+            "end the name of --out with .html; a browser can print that to PDF",
+        )
+
+
+def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
+    """Raise E162 where a summary that shows rows is to be drawn without them."""
+    if redact and not summary.get("redacted"):
+        raise CommandError(
+            "E162",
+            "the summary of the run shows rows, which --redact leaves out",
+            "give the data, to describe them anew: `shoal report RUN DATA`",
+        )
+
+
+def check_sections(names: Sequence[str]) -> list[str] | None:
+    """The sections asked for; E002 for one that does not exist."""
+    from shoal.report import SECTIONS
+
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise CommandError(
+            "E002",
+            f'the report has no section "{unknown[0]}"',
+            f"sections are {', '.join(SECTIONS)}",
+        )
+    return list(names) or None
+
+
+def show(output: Output, max_mb: float) -> None:
+    """Where the page is, how large, and what did not fit."""
+    found = output.data
+    output.show(f"Written: {found['path']} ({found['bytes'] / 1e6:.2f} MB)")
+    for what in found["left_out"]:
+        output.show(f"Left out to stay small: {what}")
+    if found["bytes"] > max_mb * 1e6:
+        output.warn(
+            "W166",
+            f"{found['left_out'][-1].partition(': ')[2]}, more than --max-mb "
+            f"{max_mb:g}",
+            "choose fewer --sections, or allow that size",
+        )

@@ -1,0 +1,407 @@
+"""Tables that commands print and write, and class mixes that they read."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shoal.cli._messages import CommandError
+from shoal.cli._output import Output
+from shoal.cli._runs import DRAWS, PREVALENCE, folder_of
+
+# ---- tables --------------------------------------------------------------------------
+
+Record = Mapping[str, Any]
+
+SHOWN_ROWS = 40
+# More columns than this would not fit with their intervals.
+MOST_WITH_INTERVALS = 8
+
+#: Shape and word, never colour alone.
+MARKS = {"ok": ("✓ ok", "green"), "caution": ("! caution", "yellow"),
+         "fail": ("✗ fail", "red")}  # fmt: skip
+
+#: Shape and word, never colour alone.
+VERDICTS = {
+    "clear": "✓ clear (no sign of a problem found)",
+    "caution": "! use with caution (see the warnings)",
+    "do not use": "✗ do not use (see the warnings)",
+}
+
+
+def percent(share: float) -> str:
+    """A share as tables show it."""
+    return f"{100 * share:.1f}%"
+
+
+def share_with_interval(record: Record) -> str:
+    """A prevalence and its interval as tables show them."""
+    low, high = 100 * record["lo"], 100 * record["hi"]
+    return f"{percent(record['estimate'])} ({low:.0f}-{high:.0f})"
+
+
+def plain_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Any:
+    """A table of text; columns of numbers are set flush right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    # a title wider than its table would be broken
+    table = Table(title=title, title_justify="left", min_width=min(len(title), 60))
+    for index, name in enumerate(columns):
+        is_number = all(row[index][:1].isdigit() or not row[index] for row in rows)
+        # names of columns and domains may look like rich's markup: take them as text
+        table.add_column(Text(name), justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def prevalence_table(
+    records: Sequence[Record],
+    domain_name: str,
+    notes: Mapping[str, str] | None = None,
+    unit: str = "rows",
+) -> Any:
+    """Share of each class in each domain, with intervals.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Of prevalence.csv: one per domain and class.
+    domain_name : str
+        What a domain is called here.
+    notes : mapping of str to str, default=None
+        Something to say about a class, by its id, in the head of its column.
+    unit : {"rows", "words"}
+        What was counted.
+    """
+    names = {record["class_id"]: record["class_name"] for record in records}
+    heads = [_head(class_id, names[class_id], notes or {}) for class_id in names]
+    wide = len(names) > MOST_WITH_INTERVALS
+    cell = _share if wide else share_with_interval
+    by_domain: dict[str, list[Record]] = {}
+    for record in records:
+        by_domain.setdefault(record["domain"], []).append(record)
+    rows = [
+        [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
+        for domain, own in by_domain.items()
+    ]
+    how = "" if wide else f", with {records[0]['level']:.0%} intervals"
+    title = f"Share of each class in each domain{how}"
+    return shortened_table(title, [domain_name, unit, *heads], rows)
+
+
+def shortened_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Any:
+    """A table of the first rows; files and --json have all."""
+    more = f" (first {SHOWN_ROWS} of {len(rows)}; --json has all)"
+    return plain_table(
+        title + more * (len(rows) > SHOWN_ROWS), columns, rows[:SHOWN_ROWS]
+    )
+
+
+def _share(record: Record) -> str:
+    return percent(record["estimate"])
+
+
+def _head(class_id: str, name: str, notes: Mapping[str, str]) -> str:
+    head = class_id if name == class_id else f"{name} ({class_id})"
+    return f"{head}\n{notes[class_id]}" if class_id in notes else head
+
+
+def findings_table(findings: Sequence[Record]) -> Any:
+    """Every check: its light, its code, what was seen, what to do."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Checks", title_justify="left", show_lines=True)
+    table.add_column("check", max_width=24)
+    table.add_column("status", no_wrap=True)
+    table.add_column("what was seen, and what to do")
+    for finding in findings:
+        word, color = MARKS[finding["status"]]
+        advice = f"\n→ {finding['advice']}" if finding["advice"] else ""
+        seen = f"{finding['reason']}{advice} [{finding['code']}]"
+        table.add_row(Text(finding["question"]), Text(word, style=color), Text(seen))
+    return table
+
+
+def warn_findings(output: Output, findings: Sequence[Record]) -> None:
+    """Say every finding that is not fine."""
+    for finding in findings:
+        if finding["status"] != "ok":
+            output.warn(finding["code"], finding["reason"], finding["advice"])
+
+
+# ---- Tables of a run, for the classes as they are called and merged now --------------
+
+Row = dict[str, Any]
+# lo, hi and level, by domain and by the classes of the fit that make up a class.
+Intervals = dict[tuple[str, frozenset[int]], Row]
+
+INTERVAL = ("lo", "hi", "level")
+# Shares that differ by less are the same: a model may be kept in single precision.
+SAME = 1e-6
+
+
+def current_records(
+    path: Path, model: Any, *, before: Any = None, kept: str = ""
+) -> list[Row]:
+    """One record per domain and class of the model.
+
+    Parameters
+    ----------
+    path : Path
+        Of the run or its model. Numbers of rows come from its prevalence.csv; intervals
+        from its draws, which add up where classes were merged, or else from
+        prevalence.csv, which cannot tell those of merged classes. What is not known
+        stays empty.
+    model : fitted LatentShiftEstimator
+    before : fitted LatentShiftEstimator, default=None
+        The model that prevalence.csv was written for; ``model`` when None.
+    kept : str, default=""
+        An earlier prevalence.csv that was written for ``model``.
+    """
+    run = folder_of(path)
+    known = _records(text_of(run / PREVALENCE))
+    about = {record["domain"]: record for record in known}
+    if len(about) != len(model.domains_):
+        known, about = [], {str(domain): {} for domain in model.domains_}
+    intervals = _drawn(run, model, about) or {
+        **_recorded(_records(kept), model),
+        **_recorded(known, before or model),
+    }
+    unknown = dict.fromkeys(INTERVAL, "")
+    return [
+        {
+            "domain": domain,
+            "class_id": f"c{y}",
+            "class_name": str(model.class_names_[y]),
+            "estimate": float(model.prevalence_[d, y]),
+            **intervals.get((domain, parts), unknown),
+            "n_rows": record.get("n_rows", ""),
+            "flag": record.get("flag", ""),
+        }
+        for d, (domain, record) in enumerate(about.items())
+        for y, parts in enumerate(_parts(model))
+    ]
+
+
+def current_counts(path: Path, model: Any, before: Any) -> str | None:
+    """Text of a class_counts.csv, for ``model`` instead of ``before``.
+
+    Columns get their names, and those of merged classes add up. None where the file is
+    not of the model before, or would have to be taken apart.
+    """
+    head, *rows = csv.reader(io.StringIO(text_of(path), newline=""))
+    lead = len(head) - before.n_classes_  # the domain, and perhaps its group
+    columns = [
+        [lead + old for old, parts in enumerate(_parts(before)) if parts <= whole]
+        for whole in _parts(model)
+    ]
+    if head[lead:] != list(before.class_names_) or not all(columns):
+        return None
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow([*head[:lead], *model.class_names_])
+    for row in rows:
+        sums = [sum(int(row[place]) for place in places) for places in columns]
+        writer.writerow([*row[:lead], *sums])
+    return table.getvalue()
+
+
+def text_of(path: Path) -> str:
+    """The file as it is, line ends too; empty where there is none."""
+    return path.read_bytes().decode() if path.is_file() else ""
+
+
+def fitted_classes(model: Any) -> list[int]:
+    """Class of the model that each class of its fit has become, merges considered."""
+    if not hasattr(model, "groups"):
+        return list(range(model.n_classes_))
+    place = {part: index for index, group in enumerate(model.groups) for part in group}
+    return [place[inner] for inner in fitted_classes(model.estimator)]
+
+
+def _parts(model: Any) -> list[frozenset[int]]:
+    """Classes of the fit that make up each class of the model."""
+    now = list(enumerate(fitted_classes(model)))
+    return [
+        frozenset(fitted for fitted, whole in now if whole == y)
+        for y in range(model.n_classes_)
+    ]
+
+
+def _records(text: str) -> list[Row]:
+    """Records of a prevalence.csv; none of a table that is something else."""
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    needed = {"domain", "class_id", "estimate", *INTERVAL}
+    return list(reader) if needed <= set(reader.fieldnames or ()) else []
+
+
+def _recorded(records: list[Row], model: Any) -> Intervals:
+    """Intervals that stand in records which were written for the model."""
+    parts = {f"c{y}": (y, one) for y, one in enumerate(_parts(model))}
+    domains = {domain: d for d, domain in enumerate(_in_order(records))}
+    found = {}
+    for record in records:
+        y, own = parts.get(record["class_id"], (0, frozenset()))
+        share = model.prevalence_[domains[record["domain"]], y]
+        # a table that somebody edited, or that lags behind, is not of this model
+        if record["lo"] and _is_share(record["estimate"], share):
+            found[record["domain"], own] = {key: record[key] for key in INTERVAL}
+    return found
+
+
+def _in_order(records: list[Row]) -> list[str]:
+    return list(dict.fromkeys(record["domain"] for record in records))
+
+
+def _is_share(text: str, share: float) -> bool:
+    try:
+        return math.isclose(float(text), share, abs_tol=SAME)
+    except ValueError:
+        return False
+
+
+def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
+    """Interval of each share from the draws of the run; none where these are absent."""
+    import numpy as np
+
+    from shoal.analysis._draws import prevalence_interval
+
+    now, records = fitted_classes(model), list(about.values())
+    try:
+        with np.load(run / DRAWS, allow_pickle=False) as content:
+            draws = content["draws"]
+        level = records[0]["level"]
+        n_rows = np.array([float(record["n_rows"]) for record in records])
+        nominal = float(level)
+    except (OSError, ValueError, KeyError):
+        return {}
+    if draws.shape[1:] != (len(n_rows), len(now)):
+        return {}
+    merged = np.stack(
+        [draws[:, :, np.equal(now, y)].sum(axis=2) for y in range(model.n_classes_)],
+        axis=2,
+    )
+    variance = merged.var(axis=0, ddof=1)
+    low, high = prevalence_interval(
+        model.prevalence_, variance, n_rows[:, None], nominal
+    )
+    return {
+        (domain, parts): {
+            "lo": float(low[d, y]), "hi": float(high[d, y]), "level": level
+        }
+        for d, domain in enumerate(about)
+        for y, parts in enumerate(_parts(model))
+    }  # fmt: skip
+
+
+# ---- Class mixes from files: ``--prevalence`` of ``shoal predict`` -------------------
+
+TOLERANCE = 1e-3
+
+
+def read_mix(path: Path, names: list[str]) -> list[float]:
+    """Share of each class, in the order of ``names``.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns class_id or class_name, and estimate; or a JSON object.
+    names : list of str
+        Of the classes; their ids are c0, c1, ...
+    """
+    shares = _read_json(path) if path.suffix == ".json" else _read_csv(path)
+    ids = [f"c{index}" for index in range(len(names))]
+    unknown = [key for key in shares if key not in ids and key not in names]
+    if unknown:
+        raise _unusable(path, f'names "{unknown[0]}", the classes are {_join(names)}')
+    mix = [
+        shares.get(name, shares.get(one)) for one, name in zip(ids, names, strict=True)
+    ]
+    for name, share in zip(names, mix, strict=True):
+        if share is None:
+            raise _unusable(path, f'has no share of "{name}"')
+        if not 0 <= share <= 1:
+            raise _unusable(path, f'gives "{name}" the share {share}, not from 0 to 1')
+    total = sum(share for share in mix if share is not None)
+    if abs(total - 1) > TOLERANCE:
+        raise _unusable(path, f"has shares that add to {total:.4g}, not to 1")
+    return [share / total for share in mix if share is not None]
+
+
+def _read_json(path: Path) -> dict[str, float]:
+    content = _parse(path, lambda: json.loads(path.read_text(encoding="utf-8")))
+    if not isinstance(content, dict):
+        raise _unusable(path, "is not an object of shares by class")
+    return {str(key): _number(path, value) for key, value in content.items()}
+
+
+def _read_csv(path: Path) -> dict[str, float]:
+    def rows() -> list[dict[str, str]]:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    found = _parse(path, rows)
+    columns = set(found[0]) if found else set()
+    if "domain" in columns:
+        found = _of_one_domain(path, found)
+    key = next((name for name in ("class_id", "class_name") if name in columns), None)
+    if key is None or "estimate" not in columns:
+        raise _unusable(path, "lacks the columns class_id and estimate")
+    shares = {row[key]: _number(path, row["estimate"]) for row in found}
+    if len(shares) < len(found):
+        raise _unusable(path, f"has several rows of one {key}")
+    return shares
+
+
+def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of the only domain, or of the last one that `shoal adapt` added."""
+    added = [row["domain"] for row in rows if row.get("flag") == "new"]
+    rows = [row for row in rows if not added or row["domain"] == added[-1]]
+    domains = list(dict.fromkeys(row["domain"] for row in rows))
+    if len(domains) > 1:
+        raise CommandError(
+            "E163",
+            f'"{path}" has the mixes of {len(domains)} domains: {_join(domains[:5])}'
+            + ", ..." * (len(domains) > 5),
+            "keep the rows of one of them, and the header",
+        )
+    return rows
+
+
+def _parse(path: Path, read: Any) -> Any:
+    try:
+        return read()
+    except FileNotFoundError as error:
+        raise CommandError(
+            "E101", f'no file or folder "{path}"', "check the path of --prevalence"
+        ) from error
+    except (OSError, ValueError, csv.Error) as error:
+        raise _unusable(path, f"cannot be read: {error}") from error
+
+
+def _number(path: Path, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise _unusable(path, f"has the share {value!r}, not a number") from error
+
+
+def _join(names: list[str]) -> str:
+    return ", ".join(names)
+
+
+def _unusable(path: Path, text: str) -> CommandError:
+    return CommandError(
+        "E163", f'"{path}" {text}', "one share per class, see `shoal explain E163`"
+    )

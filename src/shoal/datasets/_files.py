@@ -1,0 +1,258 @@
+"""Find data files or fetch them, read tables without pandas, hand out one bunch."""
+
+import csv
+import gzip
+import hashlib
+import lzma
+import os
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+# ---- Fetch an archive from a public host, check it, and unpack it --------------------
+
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A tar archive on a public host.
+
+    Attributes
+    ----------
+    url : str
+        Where it is.
+    md5 : str
+        Its checksum as the host publishes it.
+    megabytes : int
+        Its size, for the message.
+    """
+
+    url: str
+    md5: str
+    megabytes: int
+
+
+def target_folder(path: str | os.PathLike[str] | None) -> Path:
+    """Folder that downloads are unpacked into: ``path``, or SHOAL_DATA_DIR."""
+    if path is not None:
+        return Path(path)
+    root = os.environ.get(DATA_DIR)
+    if not root:
+        raise ValueError(
+            f"download=True needs a place: give path, or set {DATA_DIR} to a folder"
+        )
+    return Path(root)
+
+
+def fetch(archive: Archive, folder: Path, *, progress: bool = True) -> None:
+    """Download an archive, compare its checksum, and unpack it into ``folder``.
+
+    Nothing is unpacked from an archive that is not the expected one, and no member
+    may write outside ``folder``.
+
+    Raises
+    ------
+    OSError
+        When the host cannot be reached or the disk is full.
+    ValueError
+        When what came is not the file that the checksum is of.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f".{Path(archive.url).name}.{os.getpid()}.part"
+    try:
+        got = _download(archive, partial, progress)
+        if got != archive.md5:
+            raise ValueError(
+                f"{archive.url} has checksum md5 {got}, expected {archive.md5}; try "
+                "again, or place the files by hand"
+            )
+        with tarfile.open(partial) as tar:
+            tar.extractall(folder, filter="data")
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _download(archive: Archive, target: Path, progress: bool) -> str:
+    """Write the archive to a file; its md5 checksum comes back."""
+    digest = hashlib.md5(usedforsecurity=False)
+    done, shown = 0, -1
+    try:
+        with urllib.request.urlopen(archive.url) as source, open(target, "wb") as file:
+            while block := source.read(BLOCK):
+                file.write(block)
+                digest.update(block)
+                done += len(block)
+                tenth = int(10 * done / (archive.megabytes * 1e6))
+                if progress and tenth > shown:
+                    shown = tenth
+                    name = Path(archive.url).name
+                    text = f"{name}: {done / 1e6:.0f} of {archive.megabytes} MB"
+                    print(text, file=sys.stderr)
+    except urllib.error.URLError as error:
+        raise OSError(
+            f"{archive.url} cannot be reached ({error.reason}); fetch it elsewhere and "
+            "unpack it where the loader looks"
+        ) from error
+    return digest.hexdigest()
+
+
+# ----  io -----------------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+
+#: Name of the environment variable that says where data files lie.
+DATA_DIR = "SHOAL_DATA_DIR"
+
+
+def find_file(
+    names: Sequence[str],
+    path: str | os.PathLike[str] | None,
+    *,
+    what: str,
+    how: str,
+    folders: Sequence[str | os.PathLike[str]] = ("",),
+    system: str | None = None,
+) -> Path:
+    """Find a data file, or say what to place where.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names the file may have, the preferred one first.
+    path : path or None
+        The file itself or the folder that holds it. With None the folders of
+        ``SHOAL_DATA_DIR`` are searched, then ``system``.
+    what : str
+        The data set, for the message.
+    how : str
+        How the file is had, for the message.
+    folders : sequence of paths, default=("",)
+        Folders inside ``SHOAL_DATA_DIR``.
+    system : str or None, default=None
+        A folder where a package of the operating system puts the file.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    if path is not None and Path(path).is_file():
+        return Path(path)
+    for folder in _search_folders(path, folders, system):
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
+    raise FileNotFoundError(_absent_message(names[0], path, what, how))
+
+
+def read_table(path: Path, columns: Sequence[str]) -> dict[str, Array]:
+    """Columns of a csv, csv.gz or csv.xz file as text.
+
+    Every cell stays text: ``NA`` may be a species, and an empty cell is for the
+    caller to judge.
+    """
+    opener = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    try:
+        with opener(path, "rt", encoding="utf-8", newline="") as lines:  # type: ignore[operator]
+            rows = list(csv.reader(lines))
+    except (EOFError, OSError, UnicodeDecodeError, csv.Error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is damaged or not a table: {error}") from error
+    header, body = (rows[0], rows[1:]) if rows else ([], [])
+    absent = [name for name in columns if name not in header]
+    if absent:
+        raise ValueError(
+            f"{path} has no column {absent[0]!r}; its first line has {header[:8]}"
+        )
+    for number, row in enumerate(body, start=2):
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path} is damaged: line {number} has {len(row)} cells, the first "
+                f"line {len(header)}"
+            )
+    places = [header.index(name) for name in columns]
+    return {
+        name: np.array([row[place] for row in body], dtype=str)
+        for name, place in zip(columns, places, strict=True)
+    }
+
+
+def to_numbers(text: Array) -> Array:
+    """Text as float64; empty cells and ``NA`` become NaN."""
+    missing = np.isin(text, ("", "NA"))
+    return np.where(missing, "nan", text).astype(np.float64)
+
+
+def table_bunch(
+    features: Mapping[str, Array],
+    domains: tuple[str, Array],
+    labels: tuple[str, Array],
+    *,
+    description: str,
+    licence: str,
+    as_frame: bool = False,
+) -> Bunch:
+    """Bunch of a data set whose rows come from domains and have known labels.
+
+    Parameters
+    ----------
+    features : mapping of str to ndarray of shape (n_samples,)
+        Columns of X by name.
+    domains, labels : tuple of (str, ndarray of shape (n_samples,))
+        What they are called in the source, and their values.
+    description, licence : str
+        For people; the description says what was left out.
+    as_frame : bool, default=False
+        X as a pandas DataFrame, domains and labels as named Series.
+    """
+    X: Any = np.column_stack([*features.values()]).astype(np.float64)
+    values: dict[str, Any] = {"domains": domains[1], "labels": labels[1]}
+    if as_frame:
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=[*features])
+        values = {
+            "domains": pd.Series(domains[1], name=domains[0]),
+            "labels": pd.Series(labels[1], name=labels[0]),
+        }
+    return Bunch(
+        X=X,
+        **values,
+        feature_names=[*features],
+        domain_name=domains[0],
+        label_name=labels[0],
+        description=description,
+        licence=licence,
+    )
+
+
+def _search_folders(
+    path: str | os.PathLike[str] | None,
+    folders: Sequence[str | os.PathLike[str]],
+    system: str | None,
+) -> list[Path]:
+    """Folders to look into: only the given one, or the known ones."""
+    if path is not None:
+        return [Path(path)]
+    root = os.environ.get(DATA_DIR)
+    inside = [Path(root, folder) for folder in folders] if root else []
+    return [*inside, Path(system)] if system else inside
+
+
+def _absent_message(
+    name: str, path: str | os.PathLike[str] | None, what: str, how: str
+) -> str:
+    if path is not None:
+        where = f"path={os.fspath(path)!r} is neither {name} nor a folder that holds it"
+    elif os.environ.get(DATA_DIR):
+        where = f"{name} is not in {DATA_DIR}={os.environ[DATA_DIR]}"
+    else:
+        where = f"path is None and {DATA_DIR} is not set"
+    return f"{what} needs {name}: {where}; {how}"

@@ -1,0 +1,137 @@
+"""One call for every place where work can run."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from shoal.engine._local import Numbered, Outcome, attempt, run_in_processes
+from shoal.engine._ray import run_on_ray, run_on_ray_data
+from shoal.validation import check_whole
+
+
+def map_runs(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    where: str = "here",
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    gpu_share: float | None = None,
+    retries: int = 2,
+    on_result: Callable[[Outcome], None] | None = None,
+) -> list[Outcome]:
+    """Call a function with every item, wherever there is room.
+
+    An exception in the function fails its item only. A worker that dies (kill -9, out
+    of memory) is replaced and its item tried again.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(item)``; must pickle unless ``where="here"``.
+    items : iterable
+        Taken one by one, when a worker is free: a generator can decide as late as
+        that what is left to do.
+    where : {"here", "processes", "ray", "ray-data"}, default="here"
+        In this process, one after the other; in processes of this machine; as tasks
+        of a Ray cluster; as blocks of a Ray data set, which takes all items at the
+        start. Workers compute with one thread each.
+    address : str, default=None
+        Of the Ray cluster; None: that of ``RAY_ADDRESS``, else a new one on this
+        machine. A cluster that this process is connected to already is used as it is.
+    workers : int, default=None
+        Most items at a time; None: as many as there are cores (on Ray, as the
+        cluster has room for).
+    gpu_share : float, default=None
+        Share of a GPU that each item gets, such as .25 for four side by side on one.
+        None: items do not ask for a GPU (and on Ray see none).
+    retries : int, default=2
+        How often an item is tried again after its worker died.
+    on_result : callable, default=None
+        Called in this process with every outcome as it comes.
+
+    Returns
+    -------
+    list of Outcome
+        In the order of the items.
+
+    Examples
+    --------
+    >>> from shoal.engine import map_runs
+    >>> [outcome.value for outcome in map_runs(abs, [-1, 2, -3])]
+    [1, 2, 3]
+    >>> map_runs(int, ["x"])[0].failure.kind
+    'ValueError'
+    """
+    outcomes: dict[int, Outcome] = {}
+    for index, outcome in iterate_runs(
+        function,
+        items,
+        where,
+        address=address,
+        workers=workers,
+        gpu_share=gpu_share,
+        retries=retries,
+    ):
+        outcomes[index] = outcome
+        if on_result is not None:
+            on_result(outcome)
+    return [outcomes[index] for index in sorted(outcomes)]
+
+
+def iterate_runs(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    where: str = "here",
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    gpu_share: float | None = None,
+    retries: int = 2,
+) -> Numbered:
+    """The number and the outcome of every item, as they come; nothing is kept.
+
+    The arguments are those of :func:`map_runs`.
+
+    Examples
+    --------
+    >>> [(number, outcome.value) for number, outcome in iterate_runs(abs, [-1, 2])]
+    [(0, 1), (1, 2)]
+    """
+    _check(where, address, workers, gpu_share)
+    return ENGINES[where](
+        function,
+        items,
+        address=address,
+        workers=workers,
+        gpu_share=gpu_share,
+        retries=retries,
+    )
+
+
+def run_here(
+    function: Callable[[Any], Any], items: Iterable[Any], **ignored: Any
+) -> Numbered:
+    """One after the other, in this process."""
+    for index, item in enumerate(items):
+        yield index, attempt(function, item)
+
+
+ENGINES: Mapping[str, Callable[..., Numbered]] = {
+    "here": run_here,
+    "processes": run_in_processes,
+    "ray": run_on_ray,
+    "ray-data": run_on_ray_data,
+}
+
+
+def _check(
+    where: str, address: str | None, workers: int | None, gpu_share: float | None
+) -> None:
+    if where not in ENGINES:
+        raise ValueError(f"where must be one of {list(ENGINES)}, got {where!r}")
+    if address is not None and not where.startswith("ray"):
+        raise ValueError(f"address={address!r} needs where='ray', got where={where!r}")
+    if workers is not None:
+        check_whole(1, workers=workers)
+    if gpu_share is not None and not 0 < gpu_share <= 1:
+        raise ValueError(f"gpu_share must be above 0 and at most 1, got {gpu_share!r}")

@@ -1,0 +1,1 @@
+"""Fitted models as folders: JSON, arrays and skops parts, nothing that runs."""

@@ -1,0 +1,113 @@
+"""ImageMixture in the folder of a model: the network's weights among its arrays.
+
+Only a :class:`~shoal.vision._nets.ResNet` can be written: it is built anew from its
+depth and stem, and its weights are plain arrays. What led to the solution is left out:
+``frozen_`` and ``starts_`` are the mixture that the model ends in.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from shoal.io.model._parts import MODELS, dump_model, load_model
+from shoal.io.model._values import Reader, Writer, damaged
+from shoal.vision._nets import ResNet, describe_mismatch, resnet
+from shoal.vision.mixture._estimator import ImageMixture
+from shoal.vision.mixture._finetune import FineTuning
+
+# Of this machine, or given back by the network below: not part of the model.
+NOT_STORED = {"backbone", "device", "mixture"}
+STATE = (
+    "domains_",
+    "domain_weight_",
+    "prevalence_",
+    "domain_given_class_",
+    "class_weight_",
+    "n_classes_",
+    "n_features_in_",
+    "image_shape_",
+    "labels_",
+    "seed_",
+    "fine_tuned_",
+    "gain_",
+    "held_out_",
+    "history_",
+)
+
+
+def dump_image_mixture(estimator: Any, writer: Writer) -> dict[str, Any]:
+    """The parts of a fitted ImageMixture, as JSON."""
+    given = estimator.get_params(deep=False) | dict.fromkeys(NOT_STORED)
+    params = given | {"fine_tuning": _settings(estimator.fine_tuning)}
+    state = {name: getattr(estimator, name) for name in STATE}
+    return {
+        "params": {name: writer.encode(value, name) for name, value in params.items()},
+        "state": {name: writer.encode(value, name) for name, value in state.items()},
+        "network": _dump_network(estimator.backbone_, writer),
+        "projection": writer.encode(estimator.projection_, "projection_"),
+        "head": dump_model(estimator.head_, writer),
+    }
+
+
+def load_image_mixture(content: Any, reader: Reader) -> ImageMixture:
+    """The estimator of :func:`dump_image_mixture`."""
+    estimator: Any = reader.restore(
+        ImageMixture, {**content["params"], **content["state"]}
+    )
+    tried = [FineTuning(**one) for one in estimator.fine_tuning]
+    estimator.fine_tuning = tried if len(tried) > 1 else next(iter(tried), None)
+    estimator.backbone_ = _load_network(content["network"], reader)
+    estimator.projection_ = reader.decode(content["projection"])
+    head = load_model(content["head"], reader)
+    estimator.frozen_ = estimator.head_ = head
+    estimator.starts_, estimator._parts = [head], {}
+    estimator.novelty_ = head.novelty_
+    return estimator  # type: ignore[no-any-return]
+
+
+def _settings(fine_tuning: Any) -> list[dict[str, Any]]:
+    if fine_tuning is None:
+        return []
+    one = isinstance(fine_tuning, FineTuning)
+    return [asdict(setting) for setting in ([fine_tuning] if one else fine_tuning)]
+
+
+def _dump_network(net: Any, writer: Writer) -> dict[str, Any]:
+    if type(net) is not ResNet:
+        raise TypeError(
+            f"cannot save a network of the class {type(net).__name__}: only "
+            "shoal.vision.resnet can be built again without running code; use one "
+            "as the backbone"
+        )
+    weights = net.state_dict()
+    return {
+        "depth": net.depth,
+        "stem": net.stem,
+        "weights": {
+            name: writer.encode(weight.cpu().numpy(), name)
+            for name, weight in weights.items()
+            if not name.startswith("fc.")  # a head that no feature passes through
+        },
+    }
+
+
+def _load_network(content: Any, reader: Reader) -> ResNet:
+    with torch.device("meta"):  # no numbers are drawn that the weights replace
+        net = resnet(content["depth"], stem=content["stem"])
+    wanted = net.state_dict()
+    found = {
+        name: torch.from_numpy(np.array(reader.decode(node)))
+        for name, node in content["weights"].items()
+    }
+    problem = describe_mismatch(wanted, found)
+    if problem or found.keys() != wanted.keys():
+        raise damaged(f"the network of the model is not whole: {problem or 'counts'}")
+    if any(found[name].dtype != wanted[name].dtype for name in wanted):
+        raise damaged("the network of the model has weights of the wrong type")
+    net.load_state_dict(found, assign=True)
+    return net.eval()
+
+
+MODELS["ImageMixture"] = (dump_image_mixture, load_image_mixture)

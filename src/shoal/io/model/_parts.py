@@ -1,0 +1,334 @@
+"""Classes of models as JSON, and parts of scikit-learn as skops files."""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from shoal.io.model._values import Reader, Writer, damaged
+
+# ---- model classes -------------------------------------------------------------------
+
+
+def _dump_plain(estimator: Any, writer: Writer) -> dict[str, Any]:
+    parameters = set(estimator.get_params(deep=False))
+    state = writer.state(estimator)
+    return {
+        "params": {key: state[key] for key in state if key in parameters},
+        "state": {key: state[key] for key in state if key not in parameters},
+    }
+
+
+def _plain_loader(home: str, name: str) -> Callable[[Any, Reader], Any]:
+    def load_plain(content: Any, reader: Reader) -> Any:
+        cls = getattr(import_module(home), name)
+        return reader.restore(cls, {**content["params"], **content["state"]})
+
+    return load_plain
+
+
+def _dump_merged(estimator: Any, writer: Writer) -> dict[str, Any]:
+    return {
+        "groups": [[int(index) for index in group] for group in estimator.groups],
+        "names": list(estimator.class_names_),
+        "estimator": dump_model(estimator.estimator, writer),
+    }
+
+
+def _load_merged(content: Any, reader: Reader) -> Any:
+    from shoal.base._merged import MergedClasses
+
+    origin = load_model(content["estimator"], reader)
+    groups = [[int(index) for index in group] for group in content["groups"]]
+    if sorted(sum(groups, [])) != list(range(origin.n_classes_)) or [] in groups:
+        raise damaged("the merged classes do not add up")
+    names = [str(name) for name in content["names"]]
+    return MergedClasses(origin, groups)._see_through(names)
+
+
+Dump = Callable[[Any, Writer], dict[str, Any]]
+Load = Callable[[Any, Reader], Any]
+
+#: How each class of model is written and read, by its name. A class that needs more
+#: than this package stands here as the module that puts its pair of functions in place
+#: when it is imported.
+MODELS: dict[str, tuple[Dump, Load] | str] = {
+    "DDFA": (_dump_plain, _plain_loader("shoal.ddfa", "DDFA")),
+    "DiscreteMixture": (
+        _dump_plain,
+        _plain_loader("shoal.discrete", "DiscreteMixture"),
+    ),
+    "DomainMixture": (_dump_plain, _plain_loader("shoal.mixture", "DomainMixture")),
+    "ImageMixture": "shoal.io.model._images",
+    "MergedClasses": (_dump_merged, _load_merged),
+}
+
+
+def dump_model(estimator: Any, writer: Writer) -> dict[str, Any]:
+    """A fitted estimator as JSON; its arrays and parts go to the writer."""
+    name = type(estimator).__name__
+    if name not in MODELS:
+        raise TypeError(
+            f"estimator must be one of {', '.join(MODELS)}, got {name} (a Pipeline or "
+            "search: save the model inside it)"
+        )
+    return {"class": name, **_functions(name)[0](estimator, writer)}
+
+
+def load_model(content: Any, reader: Reader) -> Any:
+    """The estimator of :func:`dump_model`."""
+    name = content["class"]
+    if name not in MODELS:
+        raise damaged(f"the manifest names a class of model that shoal has not: {name}")
+    return _functions(name)[1](content, reader)
+
+
+def _functions(name: str) -> tuple[Dump, Load]:
+    entry = MODELS[name]
+    if isinstance(entry, str):
+        import_module(entry)
+        entry = MODELS[name]
+    assert not isinstance(entry, str), f"{entry} must set MODELS[{name!r}]"
+    return entry
+
+
+# ---- Parts of a model that belong to scikit-learn, as skops files --------------------
+
+Array = np.ndarray[Any, Any]
+
+_ESTIMATORS = """
+sklearn._loss.link.Interval
+sklearn._loss.link.LogitLink
+sklearn._loss.link.MultinomialLogit
+sklearn._loss.loss.HalfBinomialLoss
+sklearn._loss.loss.HalfMultinomialLoss
+sklearn.calibration.CalibratedClassifierCV
+sklearn.calibration._CalibratedClassifier
+sklearn.calibration._SigmoidCalibration
+sklearn.compose._column_transformer.ColumnTransformer
+sklearn.decomposition._fastica.FastICA
+sklearn.decomposition._pca.PCA
+sklearn.decomposition._truncated_svd.TruncatedSVD
+sklearn.discriminant_analysis.LinearDiscriminantAnalysis
+sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis
+sklearn.dummy.DummyClassifier
+sklearn.ensemble._forest.ExtraTreesClassifier
+sklearn.ensemble._forest.RandomForestClassifier
+sklearn.ensemble._hist_gradient_boosting.binning._BinMapper
+sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoostingClassifier
+sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor
+sklearn.feature_selection._variance_threshold.VarianceThreshold
+sklearn.frozen._frozen.FrozenEstimator
+sklearn.impute._base.SimpleImputer
+sklearn.kernel_approximation.Nystroem
+sklearn.kernel_approximation.RBFSampler
+sklearn.linear_model._logistic.LogisticRegression
+sklearn.linear_model._logistic.LogisticRegressionCV
+sklearn.naive_bayes.BernoulliNB
+sklearn.naive_bayes.GaussianNB
+sklearn.naive_bayes.MultinomialNB
+sklearn.neural_network._multilayer_perceptron.MLPClassifier
+sklearn.neural_network._stochastic_optimizers.AdamOptimizer
+sklearn.pipeline.FeatureUnion
+sklearn.pipeline.Pipeline
+sklearn.preprocessing._data.MaxAbsScaler
+sklearn.preprocessing._data.MinMaxScaler
+sklearn.preprocessing._data.Normalizer
+sklearn.preprocessing._data.PowerTransformer
+sklearn.preprocessing._data.QuantileTransformer
+sklearn.preprocessing._data.RobustScaler
+sklearn.preprocessing._data.StandardScaler
+sklearn.preprocessing._discretization.KBinsDiscretizer
+sklearn.preprocessing._encoders.OneHotEncoder
+sklearn.preprocessing._encoders.OrdinalEncoder
+sklearn.preprocessing._label.LabelBinarizer
+sklearn.preprocessing._label.LabelEncoder
+sklearn.preprocessing._polynomial.PolynomialFeatures
+sklearn.svm._classes.LinearSVC
+sklearn.tree._classes.DecisionTreeClassifier
+sklearn.tree._classes.ExtraTreeClassifier
+""".split()
+
+#: Forms that a node of the JSON tree can have, and the classes that each may make.
+ALLOWED: dict[str, frozenset[str]] = {
+    "JsonNode": frozenset({"builtins.str"}),
+    "DictNode": frozenset({"builtins.dict"}),
+    "ListNode": frozenset({"builtins.list"}),
+    "TupleNode": frozenset({"builtins.tuple"}),
+    "TypeNode": frozenset({"builtins.str", "numpy.float64", "numpy.float32"}),
+    "SliceNode": frozenset({"builtins.slice"}),
+    "DTypeNode": frozenset({"numpy.dtype"}),
+    "NdArrayNode": frozenset(
+        ["numpy.ndarray", "numpy.bool", "numpy.float32", "numpy.float64"]
+        + ["numpy.int32", "numpy.int64", "numpy.uint32", "numpy.uint64"]
+    ),
+    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
+    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
+    "LossNode": frozenset(
+        {"sklearn._loss._loss.CyHalfBinomialLoss"}
+        | {"sklearn._loss._loss.CyHalfMultinomialLoss"}
+    ),
+    "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
+    "ObjectNode": frozenset(_ESTIMATORS),
+}
+
+# What skops does not trust by itself although it is on the list.
+TRUSTED = [*_ESTIMATORS, "numpy.dtype", "sklearn.tree._tree.Tree"]
+
+MOST_MEMBERS = 100_000
+MEMBER_NAME = re.compile(r"schema\.json|[0-9a-f-]+\.npy")
+# Unpacked, an archive may be this much larger than packed, plus so many bytes.
+MOST_RATIO, MOST_EXTRA = 100, 16 * 2**20
+
+
+def dump_part(part: Any) -> bytes:
+    """A scikit-learn object as the bytes of a skops file that can be loaded again."""
+    import skops.io
+
+    content = skops.io.dumps(part, compression=zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        foreign = next(_foreign_types(json.loads(archive.read("schema.json"))), None)
+    if foreign is not None:
+        raise TypeError(
+            f"cannot save a {type(part).__name__} that holds a {foreign}: it is not "
+            "among the classes that can be loaded without risk; use "
+            "a logistic regression, a network, a forest or boosted trees"
+        )
+    return content
+
+
+def load_part(content: bytes) -> Any:
+    """The object in a skops file; no class outside the list is touched."""
+    import skops.io
+
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        _check_archive(archive, len(content))
+        schema = json.loads(archive.read("schema.json"))
+        foreign = next(_foreign_types(schema), None)
+        if foreign is not None:
+            raise damaged(f"a part of the model names a class that is not allowed: "
+                          f"{foreign}")  # fmt: skip
+    part = skops.io.loads(content, trusted=TRUSTED)
+    _check_trees(part)
+    return part
+
+
+def _foreign_types(node: Any) -> Iterator[str]:
+    """Classes in the JSON tree that are not allowed in the form they have."""
+    if isinstance(node, dict):
+        if "__loader__" in node or "__class__" in node or "__module__" in node:
+            name = f"{node.get('__module__')}.{node.get('__class__')}"
+            if name not in ALLOWED.get(str(node.get("__loader__")), frozenset()):
+                yield name
+        for item in node.values():
+            yield from _foreign_types(item)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _foreign_types(item)
+
+
+def _check_archive(archive: zipfile.ZipFile, packed: int) -> None:
+    """Refuse what would unpack to something else than a tree and its arrays."""
+    members = archive.infolist()
+    names = {member.filename for member in members}
+    plain = all(
+        MEMBER_NAME.fullmatch(member.filename)
+        and member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        and not member.flag_bits & 1
+        for member in members
+    )
+    if not plain or len(names) != len(members) or len(members) > MOST_MEMBERS:
+        raise damaged("a part of the model is not a plain archive")
+    if sum(member.file_size for member in members) > MOST_RATIO * packed + MOST_EXTRA:
+        raise damaged("a part of the model would unpack to far more than it is")
+    for member in members:
+        if member.filename.endswith(".npy"):
+            _check_array(archive, member)
+
+
+def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """An npy file must hold as many bytes as its header announces, and no objects."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        head = file.tell()
+    count = 1
+    for size in shape:  # Python's integers do not overflow
+        count *= int(size)
+    if dtype.hasobject or count * dtype.itemsize != member.file_size - head:
+        raise damaged("a part of the model has an array that is not what it says")
+
+
+# ---- decision trees ------------------------------------------------------------------
+
+
+def _check_trees(part: Any) -> None:
+    """Raise unless every decision tree stays inside its own arrays and ends."""
+    for owner, tree in _trees(part, None):
+        n_features = int(getattr(owner, "n_features_in_", 0))
+        if type(tree).__name__ == "Tree":
+            _check_nodes(
+                tree.children_left,
+                tree.children_right,
+                tree.feature,
+                tree.children_left == -1,
+                n_features,
+            )
+            if tree.n_features != n_features:
+                raise damaged("a decision tree of the model expects other columns")
+        else:
+            nodes = tree.nodes
+            leaf = nodes["is_leaf"] != 0
+            _check_nodes(
+                nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features
+            )
+            if nodes["is_categorical"].any():
+                raise damaged("a decision tree of the model splits categories")
+
+
+def _check_nodes(
+    left: Array, right: Array, feature: Array, leaf: Array, n_features: int
+) -> None:
+    """Children come after their parent, inside the array; features exist."""
+    inner = np.flatnonzero(~leaf)
+    children = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+    parents = np.concatenate([inner, inner])
+    used = feature[inner].astype(np.int64)
+    if (
+        not len(leaf)
+        or (children <= parents).any()
+        or (children >= len(leaf)).any()
+        or (used < 0).any()
+        or (used >= n_features).any()
+    ):
+        raise damaged("a decision tree of the model points outside of itself")
+
+
+def _trees(value: Any, owner: Any) -> Iterator[tuple[Any, Any]]:
+    """Decision trees anywhere below a value, each with the model that uses it."""
+    kind = type(value).__name__
+    if kind in ("Tree", "TreePredictor"):
+        yield owner, value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _trees(item, owner)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _trees(item, owner)
+    elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+        for item in value.flat:
+            yield from _trees(item, owner)
+    elif hasattr(value, "__dict__"):
+        members = vars(value).get("estimators_", ())
+        if any(one.n_features_in_ != value.n_features_in_ for one in members):
+            raise damaged("trees of a forest expect other columns than the forest")
+        is_model = "n_features_in_" in vars(value)
+        yield from _trees(vars(value), value if is_model else owner)

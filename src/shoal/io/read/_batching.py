@@ -1,0 +1,361 @@
+"""Read the rows of a file in batches, by a schema that fit has learned.
+
+Memory is bounded by the batch: CSV, TSV, Parquet, Feather, NPY and H5AD files are never
+read whole (a Matrix Market file, an NPZ archive and columns-first sparse layers are).
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError, ModelFileError
+from shoal.io._anndata import H5adRows, opened
+from shoal.io._images import decode, judge_bad, list_images
+from shoal.io.read import _columnar as columnar
+from shoal.io.read import _delimited as delimited
+from shoal.io.read._arrays import map_npy, read_side
+from shoal.io.read._options import MISSING, Content, Options
+from shoal.io.read._sources import (
+    file_names,
+    find_file,
+    is_path,
+    open_content,
+    recognise,
+)
+from shoal.io.table._cells import row_number, stripped
+from shoal.io.table._schema import FILL, Schema
+from shoal.io.table._table import Column, Message, Table
+
+BATCH_ROWS = 65_536
+KEEP_GAPS = "fill them in, or fit again with --impute median, to keep them"
+# Bytes of pixels that a batch of images may take.
+PIXEL_BYTES = 64 * 2**20
+
+
+def batches(
+    data: Any,
+    schema: Any,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    domain_file: Any = None,
+    format: str | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    na: Iterable[str] = (),
+    drop_missing_domain: bool = False,
+    require_domain: bool = True,
+) -> Iterator[Table]:
+    """Tables of at most ``batch_rows`` rows each, in the order of the source.
+
+    Parameters
+    ----------
+    data : path, list of paths, "-", or a table
+        As in :func:`shoal.io.read`.
+    schema : Schema or dict
+        Of the model; a dict is what ``model.schema_`` holds.
+    batch_rows : int, default=65536
+    domain_file, format, sep, encoding, na, drop_missing_domain
+        As in :func:`shoal.io.read`.
+    require_domain : bool, default=True
+        False for a use of the rows that does not depend on their domains: a row may
+        then lack its own (None), and domains are words, whatever they were in fit.
+
+    Yields
+    ------
+    Table
+        ``domains`` is None where the source lacks the domain column; ``ids`` are row
+        numbers from 1 where it lacks the id column. A model that was fitted without
+        the rows that lack a value (``impute="drop"``) leaves them out here too.
+    """
+    if not isinstance(schema, Schema):
+        schema = Schema.from_dict(schema)
+    tokens = tuple(na)
+    schema = replace(schema, missing=(*schema.missing, *tokens))
+    options = Options(
+        domain=None if schema.domain is None else schema.domain.column,
+        id=schema.id,
+        label=schema.label,
+        text=schema.text,
+        counts=schema.kind == "counts",
+        layer=schema.layer,
+        use_rep=schema.use_rep,
+        domain_file=domain_file,
+        format=format,
+        sep=sep,
+        encoding=encoding,
+        na=[token for token in schema.missing if token not in MISSING],
+    )
+    several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
+    paths = list(data) if several else [data]
+    names = file_names(paths) if all(map(is_path, paths)) else [None]
+    start = n_placed = n_kept = 0
+    for path, name in zip(paths, names, strict=True):
+        before = start
+        told = replace(options, require_domain=require_domain)
+        for content in _contents(path, told, schema, batch_rows):
+            numbered = _numbered(content, start)
+            start += content.n_rows
+            messages: list[Message] = list(content.messages)
+            if drop_missing_domain:
+                numbered, dropped = _without_missing(numbered, schema)
+                messages += dropped
+            n_placed += numbered.n_rows
+            if numbered.n_rows:
+                numbered, dropped = _without_gaps(numbered, schema)
+                messages += dropped
+            if numbered.n_rows:
+                n_kept += numbered.n_rows
+                table = _table(numbered, schema, name, messages, require_domain)
+                places = before + numbered.frame.index.to_numpy()
+                yield replace(table, places=places)
+    if start and not n_placed:
+        raise InputError("E110", "no row has a domain", "fill them in")
+    if start and not n_kept:
+        raise InputError("E115", "every row has a missing value", FILL)
+
+
+def _numbered(content: Content, start: int) -> Content:
+    """With row numbers for ids where it has none; ``start`` rows came before."""
+    if content.ids is not None:
+        return content
+    return replace(content, ids=np.arange(start + 1, start + 1 + content.n_rows))
+
+
+def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
+    """The rows that have a domain, and W144 where some have none."""
+    rule = schema.domain
+    if rule is None or rule.column not in content.frame.columns:
+        return content, []
+    series = content.frame[rule.column]
+    _, empty = rule.apply(series, schema.missing)
+    if not empty.any():
+        return content, []
+    first = row_number(series, empty)
+    text = f"rows without a domain are left out (first: row {first})"
+    return _take(content, ~empty), [Message("W144", text, "fill them in to keep them")]
+
+
+def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
+    """The rows that lack no value, and W144 where some do."""
+    whole, messages = complete_rows(content.frame, schema)
+    return (_take(content, whole) if messages else content), messages
+
+
+def complete_rows(
+    frame: pd.DataFrame, schema: Schema
+) -> tuple[np.ndarray[Any, Any], list[Message]]:
+    """Which rows lack no value; W144 where some do, which fit left out too.
+
+    All rows of a model that was not fitted with ``impute="drop"``.
+    """
+    if not schema.drop_incomplete:
+        return np.ones(len(frame), dtype=bool), []
+    lacking = schema.incomplete(frame)
+    if not lacking.any():
+        return ~lacking, []
+    first = row_number(frame.iloc[:, 0], lacking)
+    text = f"rows with missing values are left out, as in fit (first: row {first})"
+    return ~lacking, [Message("W144", text, KEEP_GAPS)]
+
+
+def _table(
+    content: Content,
+    schema: Schema,
+    file_name: str | None,
+    messages: list[Message],
+    require_domain: bool,
+) -> Table:
+    """One batch as the model takes it."""
+    frame, matrix = content.frame, content.matrix
+    rows = frame if matrix is None else matrix
+    X = schema.encode(rows, messages, names=content.matrix_names)
+    ids: Any = np.asarray(content.ids)
+    if schema.id is not None and schema.id in frame.columns:
+        ids = frame[schema.id].to_numpy()
+    known = schema.label is not None and schema.label in frame.columns
+    return Table(
+        X=X,
+        domains=_domains(content, schema, file_name, require_domain),
+        ids=ids,
+        labels=stripped(frame[schema.label]).to_numpy() if known else None,
+        feature_names=schema.feature_names,
+        schema=schema,
+        columns=[Column(name, "feature", "as in fit") for name in schema.needed],
+        kind=schema.kind,
+        source={"rows": int(X.shape[0])},
+        messages=messages,
+        frame=frame[schema.needed] if matrix is None else None,
+    )
+
+
+def _domains(
+    content: Content, schema: Schema, file_name: str | None, required: bool
+) -> Any:
+    rule = schema.domain
+    if rule is None:
+        return None
+    if rule.column is None:  # in fit, each file was a domain
+        if file_name is None:
+            return None
+        return np.full(content.n_rows, file_name, dtype=object)
+    if rule.column not in content.frame.columns:
+        return None
+    series = content.frame[rule.column]
+    domains, empty = rule.apply(series, schema.missing)
+    if not required:
+        # as words, all batches have one type, also where some rows have no domain
+        shown = domains.astype(str).astype(object)
+        shown[empty] = None
+        return shown
+    if empty.any():
+        raise InputError(
+            "E110",
+            f"{int(empty.sum()):,} rows have no domain (first: row "
+            f'{row_number(series, empty)} of "{rule.column}")',
+            "--drop-missing-domain, or --pooled to do without domains",
+        )
+    return domains
+
+
+def _contents(
+    data: Any, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    """Pieces of a source; only formats that must be are read whole."""
+    if schema.kind == "images":
+        yield from _pictures(data, options, schema, batch_rows)
+        return
+    options = replace(options, require_domain=False)
+    if is_path(data) and str(data) != "-":
+        path = find_file(data)
+        if not path.is_dir():
+            format = recognise(path, options.format)
+            if format in ("csv", "tsv", "parquet", "feather"):
+                yield from _frames(path, format, options, schema, batch_rows)
+                return
+            if format == "npy":
+                yield from _mapped(path, options, batch_rows)
+                return
+            if format == "h5ad":
+                yield from _annotated(path, options, batch_rows)
+                return
+    elif is_path(data):
+        with tempfile.TemporaryDirectory() as folder:  # memory is what must not grow
+            spooled = Path(folder, "standard-input.csv")
+            with spooled.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            format = options.format or "csv"
+            yield from _frames(spooled, format, options, schema, batch_rows)
+        return
+    yield from _cut(open_content(data, options), batch_rows)
+
+
+def _frames(
+    path: Path, format: str, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    options.refuse_unfit(table=True)
+    told = replace(options, format=format)
+    if format in ("csv", "tsv"):
+        known = delimited.read_header(path, told)
+    else:
+        known = columnar.columns_of(path, format)
+    wanted = {*schema.needed, schema.id, schema.label, options.domain}
+    columns = [name for name in known if name in wanted]
+    schema.require(columns)
+    if format in ("csv", "tsv"):
+        numbers = {one.name for one in schema.features if one.kind != "category"}
+        frames = delimited.read_chunks(
+            path,
+            told,
+            batch_rows=batch_rows,
+            columns=columns,
+            as_text=set(columns) - numbers,
+        )
+    else:
+        frames = columnar.read_chunks(
+            path, format, batch_rows=batch_rows, columns=columns
+        )
+    for frame in frames:
+        yield Content(frame=frame)
+
+
+def _mapped(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
+    matrix = map_npy(path)
+    domains = None
+    if options.domain_file is not None:
+        domains = read_side(Path(options.domain_file), matrix.shape[0])
+    for first in range(0, matrix.shape[0], batch_rows):
+        rows = np.array(matrix[first : first + batch_rows])
+        frame = pd.DataFrame(index=pd.RangeIndex(first, first + len(rows)))
+        if domains is not None:
+            frame["domain"] = domains[first : first + len(rows)]
+        yield Content(frame=frame, matrix=rows)
+
+
+def _pictures(
+    data: Any, options: Options, schema: Schema, batch_rows: int
+) -> Iterator[Content]:
+    """Pixels of the images in a folder, as many at a time as memory allows."""
+    folder = find_file(data) if is_path(data) and str(data) != "-" else None
+    if folder is None or not folder.is_dir() or schema.size is None:
+        raise ModelFileError(
+            "E133", "this model takes a folder of images", "DATA/<domain>/*.jpg"
+        )
+    listed = list_images(folder, need_domains=options.require_domain)
+    messages = tuple(listed.messages)
+    step = min(batch_rows, max(PIXEL_BYTES // (3 * schema.size**2), 1))
+    for first in range(0, len(listed.names), step):
+        part = slice(first, first + step)
+        pixels, readable = decode(listed.paths[part], schema.size)
+        names = np.array(listed.names[part], dtype=object)
+        lost = judge_bad(listed.root, names[~readable].tolist(), len(names), False)
+        index = pd.RangeIndex(first, first + len(readable))
+        frame = pd.DataFrame({"domain": listed.domains[part]}, index)[readable]
+        yield Content(
+            frame=frame,
+            matrix=pixels,
+            ids=names[readable],
+            messages=(*messages, *lost),
+        )
+        messages = ()
+
+
+def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
+    with opened(path) as file:
+        rows = H5adRows(file, options)
+        for first in range(0, rows.n_rows, batch_rows):
+            stop = min(first + batch_rows, rows.n_rows)
+            obs = rows.obs.iloc[first:stop]
+            yield Content(
+                frame=obs.set_axis(pd.RangeIndex(first, stop)),
+                matrix=rows.take(first, stop),
+                matrix_names=rows.names,
+                ids=obs.index.to_numpy(),
+            )
+
+
+def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
+    """Batches of what is in memory already."""
+    if content.kind == "images":
+        raise ModelFileError(
+            "E133", "this model takes numbers, not images", "embed the images first"
+        )
+    for first in range(0, content.n_rows, batch_rows):
+        yield _take(content, slice(first, first + batch_rows))
+
+
+def _take(content: Content, rows: Any) -> Content:
+    """Some of its rows: a slice or a mask."""
+    return Content(
+        frame=content.frame.iloc[rows],
+        matrix=None if content.matrix is None else content.matrix[rows],
+        matrix_names=content.matrix_names,
+        ids=None if content.ids is None else np.asarray(content.ids)[rows],
+        messages=content.messages,
+    )

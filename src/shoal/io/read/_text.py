@@ -1,0 +1,91 @@
+"""Text as bags of words: a column of a table, or a folder root/<domain>/*.txt.
+
+A word is a run of two or more letters and digits of any alphabet, in lower case, at
+least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
+occur in at least two rows and in at most half of them, and of those the 5,000 most
+frequent (ties in alphabetical order). There is no list of stop words, which would be of
+one language: words that most rows share fall to the second rule. Languages written
+without spaces need a segmenter first.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io.read._options import Content
+
+Array = np.ndarray[Any, Any]
+
+#: What a word is, by edition of the rules (``RULES`` of domains): a model counts
+#: the words of its own. In the first, what has a digit in it was none.
+WORDS = {1: r"(?u)\b[^\W\d_]{2,}\b", 2: r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"}
+WORD = WORDS[2]
+MIN_ROWS = 2
+MAX_SHARE = 0.5
+MAX_WORDS = 5_000
+
+
+def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
+    """The words worth counting, in alphabetical order.
+
+    >>> learn_vocabulary(["One fish", "two fishes, red", "red fish", "blue sea", "Sea"])
+    ('fish', 'red', 'sea')
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    counter = CountVectorizer(token_pattern=WORD, dtype=np.float64)
+    try:
+        table = counter.fit_transform(texts)
+    except ValueError:  # not a single word
+        return ()
+    rows = np.bincount(table.indices, minlength=table.shape[1])
+    kept = np.flatnonzero((rows >= MIN_ROWS) & (rows <= MAX_SHARE * len(texts)))
+    total = np.asarray(table.sum(axis=0)).ravel()
+    frequent = kept[np.argsort(-total[kept], kind="stable")[:MAX_WORDS]]
+    words = counter.get_feature_names_out()
+    return tuple(words[np.sort(frequent)].tolist())
+
+
+def count_words(
+    texts: Sequence[str], vocabulary: Sequence[str], word: str = WORD
+) -> Any:
+    """Bags as a CSR array of shape (n_texts, n_words); ``word`` is a pattern."""
+    from scipy import sparse
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    counter = CountVectorizer(
+        token_pattern=word, vocabulary=list(vocabulary), dtype=np.float64
+    )
+    return sparse.csr_array(counter.transform(texts))
+
+
+def read_text_folder(root: Path) -> Content:
+    """One row per text file below root/<domain>/, with its path as its id."""
+    rows = []
+    for path in sorted(root.glob("*/**/*.txt")):
+        place = path.relative_to(root)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "E105",
+                f'"{path}" is not UTF-8 (byte {error.start})',
+                "save it as UTF-8",
+            ) from error
+        rows.append((place.parts[0], place.as_posix(), text))
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update("\0".join(row).encode())
+    frame = pd.DataFrame(rows, columns=["domain", "path", "text"])
+    source = {
+        "path": str(root),
+        "fingerprint": digest.hexdigest(),
+        "rows": len(frame),
+        "bytes": int(frame["text"].str.len().sum()),
+    }
+    return Content(frame=frame, kind="text", source=source)

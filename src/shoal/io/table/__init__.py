@@ -1,0 +1,1 @@
+"""From content to a table: columns with their roles, domains, and the schema."""

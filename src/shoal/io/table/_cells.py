@@ -1,0 +1,183 @@
+"""Cells of one column as numbers or as words, with one notion of "missing".
+
+Rows in messages are counted from 1, the header left out, as the source has them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io._files import quoted
+
+Array = np.ndarray[Any, Any]
+
+DATE = (
+    r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{2}:\d{2}.*)?"  # 2024-05-31
+    r"|\d{1,2}([-/.])\d{1,2}\3\d{4}"  # 31.05.2024
+)
+COMMA_DECIMAL = r"[-+]?\d+,\d+"
+#: Numbers in a form that only people read, and the pattern of each.
+SPELLINGS = {
+    "thousands separators": r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?",
+    "percent signs": r"[-+]?\d+([.,]\d+)? ?%",
+}
+# So many cells are looked at to recognise dates and decimal commas.
+LOOK_ROWS = 200
+
+
+def is_number(series: pd.Series) -> bool:
+    """Whether the column is stored as numbers or as true and false."""
+    return bool(pd.api.types.is_numeric_dtype(series.dtype)) and not (
+        pd.api.types.is_complex_dtype(series.dtype)
+    )
+
+
+def is_text(series: pd.Series) -> bool:
+    """Whether the column is stored as words, categories or Python objects."""
+    kinds = (pd.api.types.is_object_dtype, pd.api.types.is_string_dtype)
+    return isinstance(series.dtype, pd.CategoricalDtype) or any(
+        kind(series.dtype) for kind in kinds
+    )
+
+
+def stripped(series: pd.Series) -> pd.Series:
+    """Text without the blanks around it; what is no text stays as it is.
+
+    >>> stripped(pd.Series(["Site 0 ", "Site 0", " "])).tolist()
+    ['Site 0', 'Site 0', '']
+    """
+    if isinstance(series.dtype, pd.CategoricalDtype):  # few values, many rows
+        values = series.cat.categories.to_series()
+        if not is_text(values):
+            return series
+        known = np.array([*stripped(values), None], dtype=object)
+        cells: Any = known[series.cat.codes]  # the last one, of code -1, is no value
+    elif isinstance(series.dtype, pd.StringDtype):
+        return series.str.strip()
+    elif is_text(series):
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in series]
+    else:
+        return series
+    return pd.Series(cells, index=series.index, dtype=object, name=series.name)
+
+
+def numbers(
+    series: pd.Series, missing: Sequence[str] = (), dtype: Any = np.float64
+) -> tuple[Array, Array]:
+    """Cells as numbers, NaN where there is none, and a mask of those that are neither.
+
+    >>> values, wrong = numbers(pd.Series(["1", "NA", "n/a"]), ["NA"])
+    >>> values, wrong
+    (array([ 1., nan, nan]), array([False, False,  True]))
+    """
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        moments = pd.to_datetime(series, utc=True).dt.tz_localize(None)
+        since = moments.to_numpy("datetime64[us]") - np.datetime64(0, "us")
+        return since / np.timedelta64(1, "s"), np.zeros(len(series), dtype=bool)
+    if is_number(series):
+        values = series.to_numpy(dtype=dtype, na_value=np.nan)
+        wrong = np.zeros(len(values), dtype=bool)
+    else:
+        series = stripped(series)
+        empty = _empty(series, missing)
+        parsed = pd.to_numeric(series.astype(object).where(~empty), errors="coerce")
+        values = parsed.to_numpy(dtype=dtype, na_value=np.nan)
+        wrong = np.isnan(values) & ~empty
+    sentinels = [float(token) for token in missing if _parses(token)]
+    if sentinels:
+        values = np.where(np.isin(values, sentinels), np.nan, values)
+    return values, wrong
+
+
+def words(
+    series: pd.Series, missing: Sequence[str] = (), *, strip: bool = True
+) -> Array:
+    """Cells as text, None where there is no value.
+
+    Whole numbers stored as floats, which is what missing values make of them, lose
+    their ".0"; text loses the blanks around it, unless ``strip`` is False.
+
+    >>> words(pd.Series(["a ", "NA", None]), ["NA"]).tolist()
+    ['a', None, None]
+    """
+    series = stripped(series) if strip else series
+    empty = _empty(series, missing)
+    if pd.api.types.is_float_dtype(series.dtype):
+        if whole(series[~empty].to_numpy(float)):
+            series = series.astype("Int64")
+    if isinstance(series.dtype, pd.StringDtype):  # text already: nothing to convert
+        text: Any = series.astype(object).to_numpy(copy=True)
+        text[empty] = None
+        return text
+    values = series.astype(object).where(~empty, None).to_numpy(dtype=object)
+    converted = [value if value is None else str(value) for value in values]
+    return np.array(converted, dtype=object)
+
+
+def whole(values: Array) -> bool:
+    """Whether all of some numbers are whole; infinity is not."""
+    return bool((np.isfinite(values) & (np.round(values) == values)).all())
+
+
+def check_flat(name: str, series: pd.Series) -> None:
+    """Raise E144 for a column whose cells are lists or tables of their own."""
+    if not pd.api.types.is_object_dtype(series.dtype):
+        return
+    first = next((value for value in series if value is not None), None)
+    if isinstance(first, (list, tuple, dict, set, np.ndarray)):
+        raise InputError(
+            "E144",
+            f'column "{name}" holds a {type(first).__name__} in each cell',
+            f"write one column per number (or an npy file), or --drop {quoted(name)}",
+        )
+
+
+def row_number(series: pd.Series, mask: Array) -> int:
+    """The first marked row, as people count."""
+    return int(series.index[int(np.argmax(mask))]) + 1
+
+
+def looks_like_dates(text: Array) -> bool:
+    """Whether all of the first cells read like 2024-05-31 or 31.05.2024."""
+    return _all_match(DATE, text)
+
+
+def comma_decimals(text: Array) -> bool:
+    """Whether all of the first cells read like 3,5."""
+    return _all_match(COMMA_DECIMAL, text)
+
+
+def spelling(text: Array) -> str | None:
+    """What all of the first cells have that keeps them from being numbers.
+
+    >>> spelling(np.array(["1,234.5", "12,000"], dtype=object))
+    'thousands separators'
+    """
+    found = (name for name, one in SPELLINGS.items() if _all_match(one, text))
+    return next(found, None)
+
+
+def _all_match(pattern: str, text: Array) -> bool:
+    look = text[:LOOK_ROWS]
+    return len(look) > 0 and all(re.fullmatch(pattern, cell) for cell in look)
+
+
+def _empty(series: pd.Series, missing: Sequence[str]) -> Array:
+    """Cells without a value: None, NaN, and the words that mean it."""
+    empty = series.isna().to_numpy()
+    if is_text(series) and missing:
+        tokens = {*missing, *(token.strip() for token in missing)}
+        empty = empty | series.isin(list(tokens)).to_numpy()
+    return np.asarray(empty)
+
+
+def _parses(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return token not in ("nan", "NaN")

@@ -1,0 +1,388 @@
+"""Which columns are features, and what kind of feature each one is.
+
+The rules, in order: a column that was dropped, is empty or never varies is set aside;
+one whose name says that it is the answer stops the reading (E120); numbers are used as
+they are, unless they only number the rows; dates are set aside; text with few distinct
+values becomes one column per value; text that differs in every row is an id; running
+text stops the reading (E116); text with too many distinct values is set aside.
+"""
+
+import re
+import shlex
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io._files import quoted, require_columns
+from shoal.io.read._options import Options
+from shoal.io.table._cells import (
+    check_flat,
+    comma_decimals,
+    is_number,
+    looks_like_dates,
+    numbers,
+    row_number,
+    spelling,
+    whole,
+    words,
+)
+from shoal.io.table._table import Column, Message
+
+Array = np.ndarray[Any, Any]
+
+# Text with at most this many distinct values is one column per value; more only if the
+# column is asked for by name.
+MAX_LEVELS = 50
+MAX_LEVELS_ASKED = 1_000
+# Values that are partly numbers, partly text, are categories if there are so few.
+MOST_GRADES = 20
+# Running text has this many words a cell.
+WORDS_OF_TEXT = 3.0
+# Numbers of rows of which some were left out are so far apart, on average.
+MAX_GAP = 3
+# An answer has at most so many values.
+MAX_LABELS = 100
+
+LABEL_NAMES = frozenset(
+    "label labels class classes target targets y species diagnosis truth groundtruth "
+    "celltype outcome gt answer".split()
+)
+LABEL_ENDINGS = ("_label", "_class", "_target", "_truth", "_species", "_diagnosis")
+ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|rownames?|nr|no)$")
+NO_NAME = re.compile(r"Unnamed: \d+|__index_level_\d+__")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How one column becomes numbers.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "date"}
+    levels : tuple of str
+        Of a category, sorted: one column of X each.
+    fill : float, str or None
+        What stands for a missing cell; None where none may be missing.
+    """
+
+    name: str
+    kind: str = "number"
+    levels: tuple[str, ...] = ()
+    fill: float | str | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns of X."""
+        return len(self.levels) if self.kind == "category" else 1
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of X."""
+        if self.kind == "category":
+            return [f"{self.name}={level}" for level in self.levels]
+        return [self.name]
+
+
+@dataclass
+class Plan:
+    """Roles of all columns, what is left as features, and what people should know."""
+
+    known: list[str]
+    columns: list[Column] = field(default_factory=list)
+    features: list[Feature] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def use(self, feature: Feature, reason: str) -> None:
+        """Make a column a feature."""
+        self.features.append(feature)
+        self.columns.append(Column(feature.name, "feature", reason))
+
+    def set_aside(self, name: str, reason: str, short: str) -> None:
+        """Leave a column out; ``short`` counts it in the message of E114."""
+        self.columns.append(Column(name, "set aside", reason))
+        self.reasons[short] += 1
+
+    def warn(self, code: str, text: str, hint: str) -> None:
+        """Keep a coded warning."""
+        self.messages.append(Message(code, text, hint))
+
+
+# Numbers that stand for "no value" in many tables, and how many ranges of all other
+# values they must lie away to be spoken of.
+STAND_INS = (-9, -99, -999, -9999, -99999, 999, 9999, 99999)
+STAND_IN_AWAY = 2.0
+#: What is said of columns that are not features because they were named.
+GIVEN = {
+    "domain": "where a row is from",
+    "id": "names the rows",
+    "label": "held aside, to score",
+    "group": "groups the domains",
+}
+
+
+def plan_columns(frame: pd.DataFrame, options: Options, roles: dict[str, str]) -> Plan:
+    """Look at every column and decide.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    options : Options
+    roles : dict of str to str
+        Columns that are not features, and what they are instead.
+    """
+    known = [str(name) for name in frame.columns]
+    require_columns(options.features or (), known, "features")
+    require_columns(options.drop, known, "drop")
+    plan = Plan(known)
+    for name in known:
+        if name in roles:
+            plan.columns.append(Column(name, roles[name], GIVEN[roles[name]]))
+        elif name in options.drop:
+            plan.set_aside(name, "dropped", "dropped")
+        elif options.features is not None and name not in options.features:
+            plan.set_aside(name, "not among the features asked for", "not asked for")
+        else:
+            check_flat(name, frame[name])
+            _decide(plan, name, frame[name], options)
+    if not plan.features:
+        raise _nothing_left(plan)
+    return plan
+
+
+def looks_like_label(name: str, n_values: int, n_rows: int, known: list[str]) -> bool:
+    """Whether a column is, by its name, the answer that shoal is to find.
+
+    Only columns with few, repeated values can be: a coordinate called y is none.
+    """
+    repeated = 2 <= n_values <= min(MAX_LABELS, n_rows // 2)
+    return repeated and is_label_name(name, known)
+
+
+def is_label_name(name: str, known: list[str]) -> bool:
+    """Whether a name is one that answers have; y is none beside an x."""
+    plain = name.casefold().strip()
+    if plain == "y" and "x" in (other.casefold() for other in known):
+        return False
+    return re.sub(r"[ _.-]", "", plain) in LABEL_NAMES or plain.endswith(LABEL_ENDINGS)
+
+
+def _decide(plan: Plan, name: str, series: pd.Series, options: Options) -> None:
+    """The rules of the module's first lines, for one column."""
+    asked = options.features is not None
+    if is_number(series) or pd.api.types.is_datetime64_any_dtype(series.dtype):
+        _decide_numbers(plan, name, series, options, asked)
+        return
+    text = words(series, options.missing)
+    present = text[text != None]  # noqa: E711  (element by element)
+    if not len(present):
+        plan.set_aside(name, "empty", "empty")
+        return
+    _, wrong = numbers(series, options.missing)
+    if wrong.sum() == 0:
+        _decide_numbers(plan, name, series, options, asked)
+    elif _is_mixed(text, present, wrong) or _is_spelled(text, present, wrong):
+        raise _mixed(name, series, text, wrong, comma_decimals(present))
+    else:
+        _decide_text(plan, name, series, present, asked)
+
+
+def _is_mixed(text: Array, present: Array, wrong: Array) -> bool:
+    """Numbers with some text between them, rather than grades such as 1, 2, A, B."""
+    if wrong.sum() > len(present) / 2:
+        return False
+    grades = len(pd.unique(present)) <= MOST_GRADES
+    return not grades or len(pd.unique(text[wrong])) == 1
+
+
+def _is_spelled(text: Array, present: Array, wrong: Array) -> bool:
+    """Numbers as 3,5 or 1,234 or 3 %; few different ones such as 10 % are grades."""
+    if comma_decimals(present):
+        return True
+    return len(pd.unique(present)) > MOST_GRADES and bool(spelling(text[wrong]))
+
+
+def _decide_numbers(
+    plan: Plan, name: str, series: pd.Series, options: Options, asked: bool
+) -> None:
+    values, _ = numbers(series, options.missing)
+    present = values[~np.isnan(values)]
+    dates = pd.api.types.is_datetime64_any_dtype(series.dtype)
+    if not len(present):
+        plan.set_aside(name, "empty", "empty")
+    elif present.min() == present.max():
+        plan.set_aside(name, "the same in every row", "constant")
+    elif not asked and _is_label(name, present, plan.known):
+        raise _looks_like_answer(name)
+    elif not asked and dates:
+        _set_aside_dates(plan, name)
+    elif not asked and _numbers_rows(name, present):
+        _set_aside_id(plan, name, ", or --features to insist")
+    else:
+        plan.use(Feature(name, "date" if dates else "number"), "number")
+        _warn_stand_in(plan, name, present)
+
+
+def _warn_stand_in(plan: Plan, name: str, present: Array) -> None:
+    """W148 for a number such as -999 that lies far from all others of its column."""
+    for value in STAND_INS:
+        same = present == value
+        rest = present[~same]
+        if same.sum() < 2 or len(rest) < 10:
+            continue
+        low, high = float(rest.min()), float(rest.max())
+        if max(low - value, value - high) > STAND_IN_AWAY * (high - low):
+            plan.warn(
+                "W148",
+                f'"{name}" is {value:g} in {int(same.sum()):,} rows and {low:.4g} to '
+                f"{high:.4g} in all others",
+                f"--na {value:g} if that means missing",
+            )
+            return
+
+
+def _decide_text(
+    plan: Plan, name: str, series: pd.Series, present: Array, asked: bool
+) -> None:
+    levels = pd.unique(present)
+    n_rows, n_levels = len(present), len(levels)
+    n_words = np.mean([1 + cell.count(" ") for cell in present[:1000]])
+    most = MAX_LEVELS_ASKED if asked else MAX_LEVELS
+    if n_levels == 1:
+        plan.set_aside(name, "the same in every row", "constant")
+    elif not asked and looks_like_label(name, n_levels, n_rows, plan.known):
+        raise _looks_like_answer(name)
+    elif not asked and looks_like_dates(levels):
+        _set_aside_dates(plan, name)
+    elif n_levels <= min(most, max(n_rows // 2, 2)):
+        feature = Feature(name, "category", tuple(sorted(levels)))
+        plan.use(feature, f"{n_levels} values, one column each")
+    elif n_levels >= 0.95 * n_rows and n_words < WORDS_OF_TEXT:
+        _set_aside_id(plan, name)
+    elif n_words >= WORDS_OF_TEXT:
+        raise InputError(
+            "E116",
+            f'column "{name}" holds free text (row {int(series.index[0]) + 1}: '
+            f'"{_short(present[0])}")',
+            f"--text {shlex.quote(name)} or --drop {quoted(name)}",
+        )
+    else:
+        plan.set_aside(name, f"text with {n_levels} values", "text")
+        plan.warn(
+            "W142",
+            f'"{name}" has {n_levels:,} different values, more than {most}; not used',
+            f"group them, --text {shlex.quote(name)}, or --drop {quoted(name)} for "
+            "quiet",
+        )
+
+
+def _is_label(name: str, present: Array, known: list[str]) -> bool:
+    # The name first: counting the values of every column would take long.
+    if not is_label_name(name, known) or not whole(present):
+        return False
+    return looks_like_label(name, len(np.unique(present)), len(present), known)
+
+
+def _numbers_rows(name: str, present: Array) -> bool:
+    """Whole numbers, all different, that run on or are called an id."""
+    if len(present) < 10 or not whole(present):
+        return False
+    steps = np.diff(present)
+    # Rows that were left out leave gaps in their numbers; wider ones are those of a
+    # measurement that the table is sorted by.
+    few_left_out = len(steps) >= 30 and steps.sum() <= MAX_GAP * len(steps)
+    if few_left_out and (steps > 0).all():
+        return True
+    # Without gaps, the order of the rows does not matter: a table may be shuffled. The
+    # span is looked at first, as counting the values of every column would take long.
+    low, high = present.min(), present.max()
+    counts_rows = low >= 0 and high - low == len(present) - 1
+    called = bool(ID_NAME.search(name.casefold()) or NO_NAME.fullmatch(name))
+    return bool(counts_rows or called) and len(np.unique(present)) == len(present)
+
+
+def _set_aside_id(plan: Plan, name: str, or_else: str = "") -> None:
+    plan.set_aside(name, "different in every row", "ids")
+    if not NO_NAME.fullmatch(name):  # row numbers without a name surprise nobody
+        plan.warn(
+            "W117",
+            f'"{name}" is different in every row; not used',
+            f"--id {shlex.quote(name)} makes this quiet{or_else}",
+        )
+
+
+def _set_aside_dates(plan: Plan, name: str) -> None:
+    plan.set_aside(name, "dates", "dates")
+    plan.warn(
+        "W141",
+        f'"{name}" holds dates; not used',
+        f"--drop {quoted(name)} makes this quiet; dates often name the domain",
+    )
+
+
+def _looks_like_answer(name: str) -> InputError:
+    return InputError(
+        "E120",
+        f'column "{name}" looks like a label',
+        f"--label {shlex.quote(name)} to hold it aside, or --features to insist",
+    )
+
+
+def _mixed(
+    name: str, series: pd.Series, text: Array, wrong: Array, commas: bool
+) -> InputError:
+    first = row_number(series, wrong)
+    whole_cell = text[int(np.argmax(wrong))]
+    cell = _short(whole_cell)
+    spelled = spelling(text[wrong])
+    if spelled is not None:
+        return InputError(
+            "E119",
+            f'"{name}" has {spelled} (row {first}: "{cell}")',
+            f"write {_plain(cell, commas)} instead of {cell}",
+        )
+    if commas:
+        return InputError(
+            "E119",
+            f'"{name}" has decimal commas (row {first}: "{cell}")',
+            "write 3.5 instead of 3,5",
+        )
+    rows, count = (series.index[wrong][:3] + 1).tolist(), int(wrong.sum())
+    more = f" and {count - 3} more" * (count > 3)
+    return InputError(
+        "E119",
+        f'"{name}" is a number except row{"s" * (len(rows) > 1)} '
+        f'{", ".join(map(str, rows))}{more} ("{cell}")',
+        # a cell that is not shown as it is could not be named so
+        f"--na {shlex.quote(cell)} or clean the rows"
+        if cell == whole_cell
+        else "clean the rows",
+    )
+
+
+def _plain(cell: str, commas: bool) -> str:
+    """1,234.5 as 1234.5 and 3,2% as 3.2; 1,234 is either, if all are like it."""
+    point = cell.rstrip("% ").replace(",", ".")
+    if cell.endswith("%"):
+        return point
+    plain = cell.replace(",", "")
+    return f"{plain} or {point}" if commas else plain
+
+
+def _nothing_left(plan: Plan) -> InputError:
+    why = ", ".join(f"{count} {reason}" for reason, count in plan.reasons.items())
+    total = sum(plan.reasons.values())
+    text = f"all {total} columns were set aside ({why})" if total else (
+        "there is no column beside the domain"
+    )  # fmt: skip
+    return InputError("E114", text, "`shoal check` lists why; use --text or --features")
+
+
+def _short(cell: Any, most: int = 30) -> str:
+    text = " ".join(str(cell).split())
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,0 +1,397 @@
+"""How columns became X, so that predict can do it again.
+
+A schema is learned once, travels inside the model as JSON, and is the only way from a
+table to the numbers of a model. It refuses what it cannot do: a column that is absent
+(E133), a missing value without a stated filling (E115), text in a column of numbers
+(E119). A category that fit has not seen gives zeros in all of its columns, with a
+warning (W143).
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError, ModelFileError
+from shoal.io._files import join, n_of
+from shoal.io.read._options import MISSING
+from shoal.io.read._text import WORDS, count_words
+from shoal.io.table._cells import is_number, numbers, row_number, words
+from shoal.io.table._columns import Feature
+from shoal.io.table._domains import DomainRule
+from shoal.io.table._matrices import (
+    check_counts,
+    check_finite,
+    columns_by_name,
+    refuse_absent,
+)
+from shoal.io.table._table import Message
+
+Array = np.ndarray[Any, Any]
+
+# What to do about missing values: what fills them is learned in fit and not later.
+FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
+FILL = (
+    "fill or remove the rows, or fit again with --impute median, which the model "
+    "then keeps"
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which columns a model needs, and what becomes of them.
+
+    Attributes
+    ----------
+    kind : {"table", "counts", "text", "embedding", "images"}
+    features : tuple of Feature
+        Columns of a table, in the order of X.
+    domain : DomainRule or None
+    id, label : str or None
+        Columns.
+    text : str or None
+        Column whose words are counted.
+    vocabulary : tuple of str
+        The words, one column of X each.
+    n_columns : int or None
+        Width of a matrix (npy, npz, mtx, h5ad) instead of named columns.
+    names : tuple of str
+        Of the columns of a matrix, such as genes. Empty where it has none, and in
+        models saved before there were any: columns are then taken by position.
+    layer, use_rep : str or None
+        Which matrix of an AnnData file.
+    missing : tuple of str
+        Text that means "no value".
+    dtype : {"float64", "float32"}
+    size : int or None
+        Pixels a side of the images that the model's own network takes.
+    drop_incomplete : bool
+        Whether rows with missing values are left out, as they were in fit.
+    rules : int
+        Edition of the rules for cells and words (``RULES`` of domains). Models
+        saved before the second say nothing of it, and go on with the first.
+    """
+
+    kind: str = "table"
+    features: tuple[Feature, ...] = ()
+    domain: DomainRule | None = None
+    id: str | None = None
+    label: str | None = None
+    text: str | None = None
+    vocabulary: tuple[str, ...] = ()
+    n_columns: int | None = None
+    names: tuple[str, ...] = ()
+    layer: str | None = None
+    use_rep: str | None = None
+    missing: tuple[str, ...] = MISSING
+    dtype: str = "float64"
+    size: int | None = None
+    drop_incomplete: bool = False
+    rules: int = 1
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X."""
+        if self.text is not None:
+            return list(self.vocabulary)
+        if self.n_columns is not None:
+            return list(self.names)
+        return [name for feature in self.features for name in feature.names]
+
+    @property
+    def needed(self) -> list[str]:
+        """Columns without which nothing can be encoded."""
+        if self.text is not None:
+            return [self.text]
+        return [feature.name for feature in self.features]
+
+    # ---- from cells to numbers ----------------------------------------------------
+
+    def encode(
+        self,
+        data: Any,
+        messages: list[Message] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        fitting: bool = False,
+    ) -> Any:
+        """X of a table (or the matrix that it already is).
+
+        Parameters
+        ----------
+        data : pandas.DataFrame, or array for a schema of a matrix
+        messages : list, default=None
+            Warnings are appended to it.
+        names : sequence of str, default=None
+            Of the columns of an array; None to take them by position.
+        fitting : bool, default=False
+            Whether a model is still to be made: a missing value has another remedy.
+
+        Returns
+        -------
+        ndarray or CSR array of shape (n_rows, n_features)
+        """
+        messages = [] if messages is None else messages
+        if self.kind == "images":
+            return data  # pixels, which the network of the model checks
+        if self.n_columns is not None:
+            return self._encode_matrix(data, names)
+        if not hasattr(data, "columns"):
+            raise ModelFileError(
+                "E133",
+                f'the model needs columns by name ("{self.needed[0]}", ...), and an '
+                "array has none",
+                "pass a table with these columns",
+            )
+        self.require([str(name) for name in data.columns])
+        if self.text is not None:
+            return self._encode_text(data, messages)
+        X = self._encode_columns(data, messages)
+        if not _sum_is_finite(X):
+            self._fill(X)
+            if not np.isfinite(X).all():
+                raise self._missing_values(X, data, fitting)
+        if self.kind == "counts":
+            check_counts(X, self.feature_names, data.index)
+        return X
+
+    def require(self, known: Sequence[str]) -> None:
+        """Raise E133 unless all columns that are needed are among ``known``."""
+        refuse_absent(self.needed, known)
+
+    def incomplete(self, frame: pd.DataFrame) -> Array:
+        """Mask of the rows that lack a value."""
+        self.require([str(name) for name in frame.columns])
+        lacking = np.zeros(len(frame), dtype=bool)
+        if self.text is not None:
+            return lacking | pd.isna(words(frame[self.text], self.missing))
+        for feature in self.features:
+            series = frame[feature.name]
+            if feature.kind == "category":
+                lacking |= pd.isna(self._words(series))
+            else:
+                values, wrong = numbers(series, self.missing)
+                lacking |= np.isnan(values) & ~wrong
+        return lacking
+
+    def _words(self, series: pd.Series) -> Array:
+        return words(series, self.missing, strip=self.rules > 1)
+
+    def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
+        if self.names and names is not None:
+            matrix = columns_by_name(matrix, names, self.names)
+        if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
+            raise ModelFileError(
+                "E133",
+                f"model needs {self.n_columns} columns, got shape {matrix.shape}",
+                "use the same encoder or export as in fit",
+            )
+        X = matrix.astype(self.dtype, copy=False)
+        check_finite(X)
+        if self.kind == "counts":
+            check_counts(X, None, None)
+        return X
+
+    def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
+        column = frame[self.text]
+        cells = ["" if cell is None else cell for cell in words(column, ("",))]
+        X = count_words(cells, self.vocabulary, WORDS[min(self.rules, 2)])
+        empty = np.diff(X.indptr) == 0
+        if empty.any():
+            messages.append(
+                Message(
+                    "W146",
+                    f"{n_of(int(empty.sum()), 'text')} without any word of the model "
+                    f"(first: row {row_number(column, empty)})",
+                    "they say nothing about the class; check the column",
+                )
+            )
+        return X
+
+    def _encode_columns(self, frame: pd.DataFrame, messages: list[Message]) -> Array:
+        names = [feature.name for feature in self.features]
+        simple = all(feature.kind == "number" for feature in self.features)
+        if simple and not any(_parses(token) for token in self.missing):
+            part = frame[names]
+            if all(is_number(part[name]) for name in names):
+                # A copy always: filling gaps must not reach the caller's table.
+                return np.array(part.to_numpy(self.dtype, na_value=np.nan), order="C")
+        width = sum(feature.width for feature in self.features)
+        X = np.empty((len(frame), width), dtype=self.dtype)
+        start = 0
+        for feature in self.features:
+            place = slice(start, start + feature.width)
+            X[:, place] = self._encode_feature(feature, frame[feature.name], messages)
+            start += feature.width
+        return X
+
+    def _encode_feature(
+        self, feature: Feature, series: pd.Series, messages: list[Message]
+    ) -> Array:
+        if feature.kind != "category":
+            values, wrong = numbers(series, self.missing)
+            if wrong.any():
+                raise _not_a_number(feature.name, series, wrong)
+            return values[:, None]
+        text = self._words(series)
+        empty = np.asarray(pd.isna(text))
+        if feature.fill is not None:
+            text = np.where(empty, feature.fill, text)
+        levels = pd.Index(list(feature.levels), dtype=object)
+        codes = levels.get_indexer(pd.Index(text, dtype=object))
+        table = (codes[:, None] == np.arange(len(feature.levels))).astype(float)
+        unseen = (codes < 0) & ~empty
+        if unseen.any():
+            first = text[int(np.argmax(unseen))]
+            messages.append(
+                Message(
+                    "W143",
+                    f'"{feature.name}" has {n_of(int(unseen.sum()), "cell")} that fit '
+                    f"has not seen (first: row {row_number(series, unseen)}, "
+                    f'"{first}")',
+                    "they count as none of the known values",
+                )
+            )
+        if feature.fill is None:
+            table[empty] = np.nan
+        return table
+
+    def _fill(self, X: Array) -> None:
+        """Put the stated values where a number is missing."""
+        start = 0
+        for feature in self.features:
+            column = X[:, start]
+            if feature.kind != "category" and feature.fill is not None:
+                column[np.isnan(column)] = feature.fill
+            start += feature.width
+
+    def _missing_values(
+        self, X: Array, frame: pd.DataFrame, fitting: bool
+    ) -> InputError:
+        starts = np.cumsum([0, *(feature.width for feature in self.features)])[:-1]
+        bad = ~np.isfinite(X[:, starts])
+        counts = bad.sum(axis=0)
+        worst = int(counts.argmax())
+        kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
+        first = row_number(frame.iloc[:, 0], np.asarray(bad.any(axis=1)))
+        column = self.features[int(np.argmax(bad[first_row(frame, first)]))].name
+        values = n_of(int(counts.sum()), f"{kind} value")
+        hint = FILL_IN_FIT if fitting else FILL
+        if kind == "infinite":
+            hint = "clean the rows, or --na inf to count them as missing"
+        return InputError(
+            "E115",
+            f"{values} in {n_of(int((counts > 0).sum()), 'column')} "
+            f"(most: {self.features[worst].name}, {int(counts[worst]):,}; first: row "
+            f"{first}, {column})",
+            hint,
+        )
+
+    # ---- JSON ---------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Schema":
+        """The schema of a JSON-able form; anything else is a ModelFileError."""
+        try:
+            known = {item.name for item in fields(cls)}
+            if not isinstance(content, dict):
+                raise TypeError(f"a {type(content).__name__}")
+            if not set(content) <= known:
+                raise ValueError(f"unknown {sorted(set(content) - known)[0]!r}")
+            given = dict(content)
+            given["features"] = tuple(
+                Feature(**{**one, "levels": _texts(one["levels"])})
+                for one in given.get("features", ())
+            )
+            for name in ("vocabulary", "missing", "names"):
+                given[name] = _texts(given.get(name, ()))
+            if given.get("domain") is not None:
+                given["domain"] = _domain_rule(given["domain"])
+            return cls(**given)._checked()
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ModelFileError(
+                "E135",
+                f"the column schema of the model is damaged ({error})",
+                "restore the model from a copy, or fit again",
+            ) from error
+
+    def _checked(self) -> "Schema":
+        texts = (self.id, self.label, self.text, self.layer, self.use_rep)
+        right = (
+            self.kind in ("table", "counts", "text", "embedding", "images")
+            and self.dtype in ("float64", "float32")
+            and all(item is None or isinstance(item, str) for item in texts)
+            and (self.n_columns is None or type(self.n_columns) is int)
+            and len(self.names) in (0, self.n_columns)
+            and (self.size is None or type(self.size) is int and self.size > 0)
+            and type(self.drop_incomplete) is bool
+            and _is_edition(self.rules)
+            and all(
+                isinstance(feature.name, str)
+                and feature.kind in ("number", "category", "date")
+                and isinstance(feature.fill, (str, float, int, type(None)))
+                for feature in self.features
+            )
+        )
+        if not right:
+            raise ValueError("a value of the wrong kind")
+        return self
+
+
+def _sum_is_finite(X: Array) -> bool:
+    """Whether all is well, in one pass without a mask."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool(np.isfinite(X.sum(dtype=float)))
+
+
+def _is_edition(rules: Any) -> bool:
+    return type(rules) is int and rules > 0
+
+
+def first_row(frame: pd.DataFrame, number: int) -> int:
+    """Position of the row that people count as ``number``."""
+    return int(np.flatnonzero(frame.index.to_numpy() == number - 1)[0])
+
+
+def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
+    cell = series[wrong].iloc[0]
+    return InputError(
+        "E119",
+        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
+        f"--na {shlex.quote(str(cell))} or clean the rows",
+    )
+
+
+def _parses(token: str) -> bool:
+    try:
+        return not np.isnan(float(token))
+    except ValueError:
+        return False
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"expected texts, got {join(list(values), 2)}")
+    return tuple(values)
+
+
+def _domain_rule(content: dict[str, Any]) -> DomainRule:
+    given = {**content, "merged": _texts(content.get("merged", ()))}
+    if given.get("edges") is not None:
+        given["edges"] = tuple(float(edge) for edge in given["edges"])
+    rule = DomainRule(**given)
+    right = (
+        rule.kind in ("text", "int", "bool")
+        and isinstance(rule.column, (str, type(None)))
+        and _is_edition(rule.rules)
+    )
+    if not right:
+        raise ValueError("a domain column of the wrong kind")
+    return rule

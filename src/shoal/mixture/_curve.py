@@ -1,0 +1,301 @@
+"""Held-out likelihood of the domains for several numbers of classes.
+
+All numbers share one feature map, one clustering and the same folds, so that their
+differences are paired. Solutions are found from the largest number of classes down:
+besides its own anchors, each k starts from the solution with one class more, its two
+most similar classes merged. Without that, a k that misses its best solution would lose
+to the next one, which finds it with one class to spare.
+"""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+
+from shoal._rank import RankResult, soften, supported_rank
+from shoal.exceptions import IdentifiabilityWarning
+from shoal.mixture._features import LINEAR, FeatureMap
+from shoal.mixture._held_out import HeldOut, held_out
+from shoal.mixture._ladder import (
+    Options,
+    beats,
+    feature_map,
+    list_expansions,
+    list_scales,
+)
+from shoal.mixture._likelihood import Fit, MixtureProblem, Penalties
+from shoal.mixture._rows import TrainingRows, fold_of_rows
+from shoal.mixture._starts import (
+    anchor_guesses,
+    climb,
+    cluster_rows,
+    joint_table,
+    merge_costs,
+)
+from shoal.probability import class_posterior
+
+Array = np.ndarray[Any, Any]
+
+MAX_ROWS = 6_000
+SMALL_TABLE = 2_000
+RANK_ROWS = 20_000
+FEATURE_ROWS = 4_000
+# Small tables need more ridge than the rule of the estimator gives: one overconfident
+# row would decide the curve.
+RIDGE_TIMES_ROWS = 0.3
+CLUSTERS_PER_CLASS = 6
+ROWS_PER_CELL = 4
+LEAST_CLUSTERS = 24
+BUMPS = (60,)
+N_FROZEN, N_JOINT = 20, 30
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of classes: its solution and how well it predicts held-out rows."""
+
+    fit: Fit
+    held_out: HeldOut
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What all numbers of classes share."""
+
+    problem: MixtureProblem
+    clusters: Array
+    table: Array
+    folds: Array
+    options: Options
+    n_jobs: int | None = None
+
+    def penalties(self, n_classes: int) -> Penalties:
+        """Penalties of a fit with this many classes."""
+        return _penalties(self.options, self.problem, n_classes)
+
+    def extend(self, points: dict[int, Point], n_classes: Iterable[int]) -> None:
+        """Add the points of some numbers of classes, from the largest down."""
+        for count in sorted(set(n_classes) - set(points), reverse=True):
+            above = points.get(count + 1)
+            fit = self.fit(count, None if above is None else above.fit)
+            score = held_out(
+                self.problem,
+                fit.domain_given_class,
+                [self.penalties(count)],
+                self.folds,
+                n_jobs=self.n_jobs,
+                n_joint=2 * N_JOINT,
+            )[0]
+            points[count] = Point(fit, smooth(score, self.problem.n_domains))
+
+    def fit(self, n_classes: int, above: Fit | None = None) -> Fit:
+        """Best climb from the anchors found, and from ``above`` with classes merged."""
+        starts: list[tuple[Array, Array | None]]
+        starts = [(guess, None) for _, guess in anchor_guesses(self.table, n_classes)]
+        if above is not None:
+            starts.append(_merged(self.problem, above))
+        fits = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(climb)(
+                self.problem,
+                corners,
+                self.penalties(n_classes),
+                weights=weights,
+                n_frozen=N_FROZEN,
+                n_joint=N_JOINT,
+            )
+            for corners, weights in starts
+        )
+        return min(fits, key=lambda fit: fit.objective)
+
+    def refit(self, n_classes: int, generator: np.random.Generator) -> Fit:
+        """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""
+        problem = self._reweighted(generator)
+        table = joint_table(problem, self.clusters, len(self.table))
+        return climb(
+            problem,
+            _anchors(table, n_classes),
+            self.penalties(n_classes),
+            n_frozen=N_FROZEN,
+            n_joint=N_JOINT,
+        )
+
+    def classes(self, fit: Fit) -> Array:
+        """Most probable class of each row, given its domain."""
+        class_given_x = self.problem.class_given_x(fit.weights)
+        T = fit.domain_given_class
+        return class_posterior(class_given_x, T, self.problem.codes).argmax(axis=1)
+
+    def _reweighted(self, generator: np.random.Generator) -> MixtureProblem:
+        whole = self.problem
+        drawn = generator.exponential(size=whole.n_rows) * whole.row_weight
+        mass = np.bincount(whole.codes, drawn, minlength=whole.n_domains)
+        before = np.bincount(whole.codes, whole.row_weight, minlength=whole.n_domains)
+        scale = np.divide(before, mass, out=np.zeros_like(mass), where=mass > 0)
+        return MixtureProblem(
+            whole.design, whole.codes, drawn * scale[whole.codes], whole.n_domains
+        )
+
+
+def make_curve(
+    rows: TrainingRows,
+    rank: int,
+    max_classes: int,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    n_folds: int | None = None,
+    n_jobs: int | None = None,
+) -> Curve:
+    """Features, clusters and folds for up to ``max_classes`` classes, on a sample."""
+    sample = rows.sample(MAX_ROWS, rng)
+    likely = min(rank + 1, rows.n_domains)
+    features = _choose_features(sample, likely, options, rng, n_jobs, rows.n_rows)
+    problem = sample.problem(features)
+    plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
+    most = sample.n_rows // (ROWS_PER_CELL * sample.n_domains)
+    wanted = max(CLUSTERS_PER_CLASS * max_classes, LEAST_CLUSTERS)
+    n_clusters = max(min(wanted, most), max_classes + 1)
+    clusters = _cluster(sample.design(plain), n_clusters, problem.row_weight, rng)
+    return Curve(
+        problem,
+        clusters,
+        joint_table(problem, clusters, n_clusters),
+        fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng),
+        options,
+        n_jobs,
+    )
+
+
+def quiet_rank(
+    rows: TrainingRows, options: Options, rng: np.random.Generator, n_null: int = 20
+) -> RankResult:
+    """Classes that a domain-blind clustering of the rows supports, without a warning.
+
+    That the table supports none is one witness; the caller hears the other as well.
+    """
+    sample = rows.sample(RANK_ROWS, rng)
+    scale = "column" if options.scale == "auto" else options.scale
+    features = FeatureMap(scale).fit(sample.X, sample.row_weight)
+    n_clusters = rank_clusters(sample.n_rows, sample.n_domains)
+    design = sample.design(features)
+    clusters = _cluster(design, n_clusters, sample.row_weight, rng)
+    seed = int(rng.integers(2**31 - 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        return supported_rank(clusters, sample.codes, n_null=n_null, random_state=seed)
+
+
+def rank_clusters(n_rows: int, n_domains: int) -> int:
+    """Clusters to look for the rank in: as many as rows can fill in every domain."""
+    most = max(n_rows // (ROWS_PER_CELL * n_domains), 4)
+    return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
+
+
+def default_folds(n_rows: int) -> int:
+    """Folds that leave enough rows to fit, at a cost that large tables can bear."""
+    return 5 if n_rows < SMALL_TABLE else 3
+
+
+def baseline(problem: MixtureProblem) -> HeldOut:
+    """Score of knowing nothing but the weights of the domains."""
+    weight = problem.row_weight.astype(float)
+    share = np.bincount(problem.codes, weight, minlength=problem.n_domains)
+    return HeldOut(np.log(share)[problem.codes], weight)
+
+
+def smooth(score: HeldOut, n_domains: int) -> HeldOut:
+    """The score after mixing the fit with one imaginary row of an unknown domain.
+
+    A held-out row that the fit calls impossible then costs log n, not infinity.
+    """
+    softened = soften(np.exp(score.each), 1 / n_domains, len(score.each) - 1)
+    return HeldOut(np.log(softened), score.weight)
+
+
+def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
+    """T and W of a solution whose two most similar classes became one."""
+    kept, freed, row = merge_costs(problem, above)[0]
+    corners = above.domain_given_class.copy()
+    corners[kept] = row
+    return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
+
+
+def _cluster(
+    points: Any, n_clusters: int, row_weight: Array, rng: np.random.Generator
+) -> Array:
+    """Domain-blind clusters; fewer than asked for where rows repeat, which is fine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return cluster_rows(points, n_clusters, row_weight, rng)
+
+
+def _anchors(table: Array, n_classes: int) -> Array:
+    """First guess of T: extreme clusters, refined by EM on the table."""
+    return dict(anchor_guesses(table, n_classes))["em"]
+
+
+def _penalties(options: Options, problem: MixtureProblem, n_classes: int) -> Penalties:
+    first = options.first_penalties(problem, n_classes)
+    if options.ridge is not None:
+        return first
+    return replace(first, ridge=max(first.ridge, RIDGE_TIMES_ROWS / problem.n_rows))
+
+
+# ---- features --------------------------------------------------------------------
+
+
+def _choose_features(
+    sample: TrainingRows,
+    n_classes: int,
+    options: Options,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+    n_rows: int,
+) -> FeatureMap:
+    """The simplest features that no richer ones beat on held-out rows."""
+    small = sample.sample(FEATURE_ROWS, rng)
+    folds = fold_of_rows(small.codes, 3, rng)
+    seed = int(rng.integers(2**31 - 1))
+    rungs = _rungs(small, options, n_rows)
+
+    def judge(scale: str, expansion: str) -> HeldOut:
+        features = feature_map(small, scale, expansion, BUMPS, seed)
+        problem = small.problem(features)
+        plain = problem
+        if expansion not in LINEAR:
+            plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
+        generator = np.random.default_rng(seed)
+        n_clusters = max(CLUSTERS_PER_CLASS * n_classes, n_classes + 1)
+        n_clusters = min(n_clusters, plain.n_rows)
+        clusters = _cluster(plain.design, n_clusters, plain.row_weight, generator)
+        table = joint_table(plain, clusters, n_clusters)
+        corners = _anchors(table, n_classes)
+        penalties = _penalties(options, problem, n_classes)
+        score = held_out(
+            problem, corners, [penalties], folds, n_jobs=n_jobs, n_joint=20
+        )
+        return smooth(score[0], small.n_domains)
+
+    best, best_score = rungs[0], None
+    for rung in rungs[1:]:
+        best_score = best_score or judge(*best)
+        score = judge(*rung)
+        if beats(score, best_score):
+            best, best_score = rung, score
+    return feature_map(sample, *best, BUMPS, seed)
+
+
+def _rungs(
+    sample: TrainingRows, options: Options, n_rows: int
+) -> list[tuple[str, str]]:
+    """Scales and expansions to compare, simplest first."""
+    scales = list_scales(sample, replace(options, search=False))
+    simplest, *richer = list_expansions(sample, options.expansion, BUMPS, n_rows)
+    if simplest == "discriminator" and sample.log_domain_given_x is None:
+        simplest = "linear"
+    rungs = [(scale, simplest) for scale in scales]
+    return rungs + [(scales[0], expansion) for expansion in richer]

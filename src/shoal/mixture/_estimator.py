@@ -1,0 +1,400 @@
+"""DomainMixture: q(d|x) = q(y|x) q(d|y) by maximum likelihood."""
+
+import numbers
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from shoal._novelty import fit_novelty
+from shoal._rank import NO_SIGNAL
+from shoal.base import LatentShiftEstimator
+from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
+from shoal.mixture._features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.mixture._ladder import Options
+from shoal.mixture._likelihood import softmax_classes
+from shoal.mixture._n_classes import has_signal, pick_n_classes
+from shoal.mixture._rows import TrainingRows, limit_weight
+from shoal.mixture._search import Solution, find_solution
+from shoal.probability import canonical_order
+from shoal.validation import (
+    check_n_classes,
+    check_real,
+    check_sample_weight,
+    check_whole,
+    check_X_domains,
+    resolve_domain_weight,
+    varying_columns,
+)
+from shoal.validation._rows import sort_rows
+
+Array = np.ndarray[Any, Any]
+
+# A final climb that still gains more than this over its last iterations has not ended.
+UNFINISHED = 1e-3
+LAST_ITERATIONS = 20
+# A class rarer than this everywhere holds no rows to speak of.
+COLLAPSED = 1e-3
+# A block's numbers fit in a core's own cache; an expanded design matrix of all rows
+# never exists.
+PREDICT_ROWS = 4096
+NOVELTY_ROWS = 5_000
+
+
+class DomainMixture(LatentShiftEstimator):
+    """Discover classes as the hidden step between a row and its domain.
+
+    The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
+    softmax gives the class from the features, and each class has its own distribution
+    over domains. Both are fitted together by the likelihood of the domains, started
+    from anchors that the stages find, and everything else (scale and expansion of the
+    features, penalties, start) is chosen by that likelihood on held-out rows.
+
+    Parameters
+    ----------
+    n_classes : int, default=None
+        Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
+    search : bool, default=True
+        Compare features, several starts, merge/re-seed moves and penalties on
+        held-out rows. False makes one climb with fixed penalties: many times faster,
+        a little less accurate.
+    scale : {"auto", "column", "global"}, default="auto"
+        Unit spread for every column (measurements with units of their own), or one
+        factor for all (embeddings, principal components).
+    expansion : {"auto", "linear", "components", "rbf", "quadratic", "nystroem", \
+"discriminator"}, default="auto"
+        What the softmax sees beside the columns themselves, or principal components
+        in their place; "auto" decides between linear and bumps at k-means centres or,
+        where there are under 20 rows a column, between linear and components.
+    ridge : float, default="auto"
+        Penalty on the squared weights of the softmax.
+    confidence : float, default="auto"
+        Penalty on the entropy of q(y|x): prefers classes that can be told apart.
+    dirichlet : float, default="auto"
+        Imaginary rows added to each class in each domain: keeps q(d|y) off zero.
+    volume : float, default=0.0
+        Penalty on the volume spanned by the rows of q(d|y).
+    moves : bool, default=True
+        Try to merge two classes and re-seed the freed one (needs ``search``).
+    n_random : int, default=1
+        Random starts beside those from the stages, as a check on them.
+    solver : {"lbfgs", "em"}, default="lbfgs"
+        For the final climb.
+    max_iter : int, default=400
+        Iterations of the final climb.
+    tol : float, default=1e-7
+        The climb ends when an iteration gains less than this share of the objective.
+    max_search_rows : int, default=20000
+        The search works on a sample of this size, spread evenly over the domains; the
+        final fit uses all rows.
+    domain_weight : {"equal", "size"} or mapping, default="equal"
+        Share q(d) of each domain in the mixing distribution (A.3). Under "equal", a
+        row of a very small domain counts at most three times as much as the mean row:
+        more, and a class would be spent on a handful of rows. A mapping is taken as
+        it is.
+    check_identifiable : bool, default=True
+        Refuse more classes than domains (A.1); False only warns.
+    n_jobs : int, default=None
+        Climbs that run side by side (threads); the result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    prevalence_ : ndarray of shape (n_domains, n_classes)
+        p_d(y), rows in the order of ``domains_``; classes in decreasing mean
+        prevalence.
+    domain_given_class_ : ndarray of shape (n_classes, n_domains)
+        q(d|y).
+    domains_ : ndarray of shape (n_domains,)
+    labels_ : ndarray of shape (n_samples,)
+        Class of each training row.
+    weights_ : ndarray of shape (n_classes, n_columns + 1)
+        Softmax weights of the scaled and expanded features; the last is the intercept.
+    features_ : FeatureMap
+    penalties_ : Penalties
+        Those of the final fit.
+    held_out_ : dict of str to (float, float)
+        Held-out log-likelihood and its standard error of every setting compared.
+    start_ : str
+        The start that won.
+    move_gains_ : list of float
+        Drop of the objective by each merge/re-seed move that was kept.
+    history_ : list of float
+        Objective after each iteration: the winning climb's under the first penalties,
+        then the final climb's under those chosen.
+    n_iter_ : int
+        Iterations of the final climb.
+    weighted_ : bool
+        Whether fit was given ``sample_weight``.
+    n_classes_, n_features_in_, class_names_
+
+    See Also
+    --------
+    shoal.DDFA : The four stages of the paper.
+    shoal.DiscreteMixture : Categorical inputs and counts.
+
+    Examples
+    --------
+    >>> from shoal import DomainMixture
+    >>> from shoal.datasets import load_penguins
+    >>> penguins = load_penguins()
+    >>> model = DomainMixture(n_classes=3, random_state=0)
+    >>> model.fit(penguins.X, penguins.domains).prevalence_.shape
+    (3, 3)
+    >>> from shoal.metrics import matched_accuracy
+    >>> matched_accuracy(penguins.labels, model.labels_) > 0.98
+    True
+    """
+
+    _accept_sparse = True
+    _block_rows = PREDICT_ROWS
+
+    def __init__(
+        self,
+        n_classes: int | None = None,
+        *,
+        search: bool = True,
+        scale: str = "auto",
+        expansion: str = "auto",
+        ridge: float | str = "auto",
+        confidence: float | str = "auto",
+        dirichlet: float | str = "auto",
+        volume: float = 0.0,
+        moves: bool = True,
+        n_random: int = 1,
+        solver: str = "lbfgs",
+        max_iter: int = 400,
+        tol: float = 1e-7,
+        max_search_rows: int = 20_000,
+        domain_weight: Any = "equal",
+        check_identifiable: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_classes = n_classes
+        self.search = search
+        self.scale = scale
+        self.expansion = expansion
+        self.ridge = ridge
+        self.confidence = confidence
+        self.dirichlet = dirichlet
+        self.volume = volume
+        self.moves = moves
+        self.n_random = n_random
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_search_rows = max_search_rows
+        self.domain_weight = domain_weight
+        self.check_identifiable = check_identifiable
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Discover the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Alias of ``domains``, for scikit-learn's tools.
+        domains : array-like of shape (n_samples,)
+            Where each row comes from.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        options = self._options()
+        return self._fit(X, y if domains is None else domains, sample_weight, options)
+
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        domains: Any = None,
+        sample_weight: Any = None,
+        n_classes: int,
+    ) -> Self:
+        """Fit another number of classes with the features and penalties found here.
+
+        Returns a new estimator; starts, moves and the imaginary rows, which count per
+        class, are searched again.
+        """
+        check_is_fitted(self)
+        other = type(self)(**{**self.get_params(deep=False), "n_classes": n_classes})
+        options = replace(
+            other._options(),
+            scale=self.features_.scale,
+            expansion=self.features_.expansion,
+            ridge=self.penalties_.ridge,
+            confidence=self.penalties_.confidence,
+        )
+        return other._fit(X, y if domains is None else domains, sample_weight, options)
+
+    def _fit(self, X: Any, domains: Any, sample_weight: Any, options: Options) -> Self:
+        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1)
+        )
+        rows = self._training_rows(X, codes, names, sample_weight)
+        if options.expansion == "discriminator":
+            rows = self._with_discriminator(rows, rng)
+        n_classes = self._resolve_n_classes(rows, options, rng)
+        solution = find_solution(rows, n_classes, options, rng)
+        self._keep(solution, rows, names)
+        familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
+        self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
+        self.labels_ = self._most_probable(X, codes)
+        self._warn_about(solution)
+        if self.n_classes is not None and not has_signal(rows, solution, options):
+            warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=3)
+        return self
+
+    # ---- before the search --------------------------------------------------------
+
+    def _training_rows(
+        self, X: Any, codes: Array, names: Array, sample_weight: Any
+    ) -> TrainingRows:
+        """Rows without constant columns, in an order only their content decides."""
+        self.weighted_ = sample_weight is not None
+        sample_weight = check_sample_weight(
+            sample_weight, X.shape[0], codes=codes, names=names
+        )
+        self.varying_ = varying_columns(X)
+        X = X if self.varying_.all() else X[:, self.varying_]
+        mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
+        weight = resolve_domain_weight(self.domain_weight, names, mass)
+        if isinstance(self.domain_weight, str):
+            weight = limit_weight(weight, mass)
+        even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        plain = FeatureMap("column").fit(X, even)
+        rows = sort_rows(X, plain.transform(X), codes, sample_weight)
+        return TrainingRows(rows.X, rows.codes, rows.weight, weight)
+
+    def _with_discriminator(
+        self, rows: TrainingRows, rng: np.random.Generator
+    ) -> TrainingRows:
+        from shoal.stages.discriminate import Discriminator
+
+        discriminator = Discriminator(
+            cross_fit=3, random_state=int(rng.integers(2**31)), n_jobs=self.n_jobs
+        ).fit(rows.X, rows.codes)
+        return replace(
+            rows,
+            discriminator=discriminator,
+            log_domain_given_x=log_proba(discriminator.domain_given_x_),
+        )
+
+    def _resolve_n_classes(
+        self, rows: TrainingRows, options: Options, rng: np.random.Generator
+    ) -> int:
+        if self.n_classes is None:
+            return pick_n_classes(rows, rng, options=options, n_jobs=self.n_jobs)
+        return check_n_classes(
+            self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
+        )
+
+    def _options(self) -> Options:
+        _check_choice("scale", self.scale, ("auto", *SCALES))
+        _check_choice("expansion", self.expansion, ("auto", *EXPANSIONS))
+        _check_choice("solver", self.solver, ("lbfgs", "em"))
+        check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
+        check_whole(0, n_random=self.n_random)
+        check_real(0, volume=self.volume)
+        if self.solver == "em" and self.volume:
+            raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
+        return Options(
+            search=self.search,
+            scale=self.scale,
+            expansion=self.expansion,
+            ridge=_amount("ridge", self.ridge),
+            confidence=_amount("confidence", self.confidence),
+            dirichlet=_amount("dirichlet", self.dirichlet),
+            volume=float(self.volume),
+            moves=self.moves,
+            solver=self.solver,
+            n_random=self.n_random,
+            max_search_rows=self.max_search_rows,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+        )
+
+    # ---- after the search ---------------------------------------------------------
+
+    def _keep(self, solution: Solution, rows: TrainingRows, names: Array) -> None:
+        """Store the solution with its classes in canonical order."""
+        fit = solution.fit
+        prevalence = solution.class_given_domain
+        order = canonical_order(prevalence)
+        self.features_ = solution.features
+        self.weights_ = fit.weights[order]
+        self._store(prevalence[:, order], names, rows.domain_weight)
+        self.penalties_ = solution.penalties
+        self.held_out_ = solution.held_out
+        self.start_ = solution.start
+        self.start_objectives_ = solution.start_objectives
+        self.move_gains_ = solution.move_gains
+        self.objective_ = fit.objective
+        self.history_ = fit.history
+        self.n_iter_ = max(fit.n_iter, 1)
+        self.converged_ = fit.converged
+
+    def _warn_about(self, solution: Solution) -> None:
+        share = self.class_weight_
+        if share.min() < COLLAPSED:
+            few = int((share < COLLAPSED).sum())
+            sizes = np.bincount(self.labels_, minlength=self.n_classes_)
+            warnings.warn(
+                f"{few} of {self.n_classes_} classes hold almost no rows (rows per "
+                f"class: {sizes.tolist()}); use fewer classes",
+                CollapseWarning,
+                stacklevel=4,
+            )
+        tail = solution.fit.history[-min(self.n_iter_, LAST_ITERATIONS) :]
+        if not solution.fit.converged and tail[0] - tail[-1] > UNFINISHED:
+            warnings.warn(
+                f"the final climb was cut at max_iter={self.max_iter} while the "
+                f"objective still fell; raise max_iter",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # ---- prediction ---------------------------------------------------------------
+
+    def _familiar_space(self, X: Any) -> Any:
+        return self.features_.scaled(X if self.varying_.all() else X[:, self.varying_])
+
+    def _class_given_x(self, X: Any) -> Array:
+        result = np.empty((X.shape[0], self.n_classes_))
+        for rows in gen_batches(X.shape[0], PREDICT_ROWS):
+            block = X[rows] if self.varying_.all() else X[rows][:, self.varying_]
+            g = softmax_classes(self.features_.logits(block, self.weights_))[0]
+            if g.dtype != np.float64:  # its sum is 1 in single precision only
+                g = g.astype(np.float64)
+                g /= g.sum(axis=0)
+            result[rows] = g.T
+        return result
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def _amount(name: str, value: Any) -> float | None:
+    """A penalty's weight; None where it is to be chosen."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
+    return float(value)

@@ -1,0 +1,307 @@
+"""Where the likelihood is climbed from, and moves out of a local optimum."""
+
+import warnings
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from shoal.mixture._likelihood import Fit, MixtureProblem, Penalties, optimize
+from shoal.mixture._rows import fold_of_rows, stratified_sample
+from shoal.probability import normalize_rows
+from shoal.stages.factorize._anchors import (
+    candidate_rows,
+    successive_nonnegative_projection,
+    successive_projection,
+)
+from shoal.stages.factorize._iterative import em_step
+
+# ---- starts --------------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+
+# Entries of a start below this could hardly recover under L-BFGS in log T.
+START_FLOOR = 0.01
+CLUSTERING_ROWS = 10_000
+SCREENING_ROWS = 8_000
+# Clusters with less than this share of the mean cluster's mass are mostly noise.
+SOLID = 0.3
+EM_ITERATIONS = 200
+EM_FROZEN = 20
+
+
+@dataclass(frozen=True)
+class Start:
+    """A named first guess of domain_given_class."""
+
+    name: str
+    domain_given_class: Array
+
+
+def find_starts(
+    problem: MixtureProblem,
+    n_classes: int,
+    *,
+    kinds: tuple[str, ...],
+    n_random: int = 0,
+    rng: np.random.Generator,
+) -> list[Start]:
+    """First guesses from tables of two finenesses for each of ``kinds``, then random.
+
+    ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x);
+    a kind that is named twice is clustered twice, from other seeds.
+    """
+    starts = []
+    for kind in kinds:
+        if kind == "discriminator":
+            points = logit_discriminator(problem, rng)
+        else:
+            points = problem.design
+        for n_clusters in cluster_counts(problem, n_classes):
+            clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
+            table = joint_table(problem, clusters, n_clusters)
+            for method, guess in anchor_guesses(table, n_classes):
+                starts.append(Start(f"{kind}-{n_clusters}-{method}", guess))
+    for index in range(n_random):
+        guess = rng.dirichlet(np.ones(problem.n_domains), n_classes)
+        starts.append(Start(f"random-{index}", guess))
+    return starts
+
+
+def cluster_counts(problem: MixtureProblem, n_classes: int) -> list[int]:
+    """4 k and 8 k clusters, if the rows can fill them in every domain."""
+    most = problem.n_rows // (4 * problem.n_domains)
+    wanted = (max(4 * n_classes, 20), max(8 * n_classes, 40))
+    return sorted({int(max(min(count, most), n_classes + 1)) for count in wanted})
+
+
+def cluster_rows(
+    points: Any, n_clusters: int, row_weight: Array, rng: np.random.Generator
+) -> Array:
+    """Domain-blind k-means; centres from a sample when there are many rows."""
+    kmeans = KMeans(
+        min(n_clusters, points.shape[0]),
+        n_init=1,
+        max_iter=30,
+        random_state=int(rng.integers(2**31)),
+    )
+    rows = np.arange(points.shape[0])
+    if len(rows) > CLUSTERING_ROWS:
+        rows = np.sort(rng.choice(len(rows), CLUSTERING_ROWS, replace=False))
+    with warnings.catch_warnings():
+        # repeated rows make fewer clusters than asked for; empty ones do no harm
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kmeans.fit(points[rows], sample_weight=row_weight[rows])
+    if len(rows) == points.shape[0]:
+        return kmeans.labels_
+    return kmeans.predict(points)
+
+
+def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Array:
+    """Weighted joint of cluster and domain, shape (n_clusters, n_domains)."""
+    flat = clusters.astype(np.int64) * problem.n_domains + problem.codes
+    size = n_clusters * problem.n_domains
+    counts = np.bincount(flat, weights=problem.row_weight, minlength=size)
+    return counts.reshape(n_clusters, problem.n_domains)
+
+
+def logit_discriminator(
+    problem: MixtureProblem, rng: np.random.Generator, n_folds: int = 3
+) -> Array:
+    """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
+    folds = fold_of_rows(problem.codes, n_folds, rng)
+    identity = np.eye(problem.n_domains)
+    result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
+    for fold in range(n_folds):
+        held_out = folds == fold
+        train = problem.take(np.flatnonzero(~held_out))
+        weights = np.zeros((problem.n_domains, problem.n_features + 1))
+        fit = optimize(
+            train, weights, identity, Penalties(ridge=1e-4), max_iter=60, frozen=True
+        )
+        rows = problem.take(np.flatnonzero(held_out))
+        result[held_out] = rows.class_given_x(fit.weights)
+    return result
+
+
+def climb(
+    problem: MixtureProblem,
+    domain_given_class: Array,
+    penalties: Penalties,
+    *,
+    weights: Array | None = None,
+    n_frozen: int = 30,
+    n_joint: int = 100,
+    floor: float = START_FLOOR,
+) -> Fit:
+    """Fit W with T frozen first, then both: from a guess of T to a local optimum."""
+    n_classes = len(domain_given_class)
+    if weights is None:
+        weights = np.zeros((n_classes, problem.n_features + 1))
+    T = normalize_rows(np.maximum(domain_given_class, floor / problem.n_domains))
+    first = optimize(problem, weights, T, penalties, max_iter=n_frozen, frozen=True)
+    fit = optimize(problem, first.weights, T, penalties, max_iter=n_joint)
+    fit.n_iter += first.n_iter
+    fit.history = first.history + fit.history
+    return fit
+
+
+def best_starts(
+    problem: MixtureProblem,
+    starts: list[Start],
+    penalties: Penalties,
+    *,
+    n_keep: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> list[tuple[Start, Fit]]:
+    """Climb from the most promising starts; best objective first.
+
+    All starts are ranked by a short climb on a sample; ``n_keep`` of them go on.
+    """
+    if len(starts) > n_keep:
+        small = problem.take(stratified_sample(problem.codes, SCREENING_ROWS, rng))
+        short = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(climb)(
+                small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
+            )
+            for start in starts
+        )
+        order = np.argsort([fit.objective for fit in short], kind="stable")
+        starts = [starts[index] for index in order[:n_keep]]
+    fits = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(climb)(problem, start.domain_given_class, penalties) for start in starts
+    )
+    return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
+
+
+def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
+    """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
+    weight = table.sum(axis=0)
+    shares = normalize_rows(table.T)
+    raw = candidate_rows(shares, n_classes, weight, False, SOLID)
+    smooth = candidate_rows(shares, n_classes, weight, True, SOLID)
+    anchors = raw[successive_projection(raw, n_classes)]
+    return [
+        ("spa", anchors),
+        ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
+        ("em", refine_by_em(table, anchors)),
+    ]
+
+
+def refine_by_em(table: Array, domain_given_class: Array) -> Array:
+    """T after EM on the joint table, held still for the first iterations."""
+    joint = table[table.sum(axis=1) > 0].T / table.sum()
+    T = normalize_rows(np.maximum(domain_given_class, START_FLOOR / joint.shape[0]))
+    class_and_cluster = np.tile(joint.sum(axis=0) / len(T), (len(T), 1))
+    for iteration in range(EM_ITERATIONS):
+        pull_domain, pull_cluster, _ = em_step(joint, T, class_and_cluster)
+        class_and_cluster = class_and_cluster * pull_cluster
+        if iteration >= EM_FROZEN:
+            T = normalize_rows(T * pull_domain)
+    return T
+
+
+# ---- moves ---------------------------------------------------------------------------
+
+TINY = 1e-12
+
+
+def improve_by_moves(
+    problem: MixtureProblem,
+    fit: Fit,
+    penalties: Penalties,
+    clusters: Array,
+    *,
+    max_rounds: int = 6,
+    min_gain: float = 2e-4,
+    n_jobs: int | None = None,
+) -> tuple[Fit, list[float]]:
+    """Try moves until none lowers J by ``min_gain``; the gains are returned too."""
+    gains: list[float] = []
+    if len(fit.weights) < 3:
+        # with two classes a merge leaves one: any re-seed is a new start
+        return fit, gains
+    for _ in range(max_rounds):
+        pairs = merge_costs(problem, fit)[:2]
+        seeds = worst_clusters(problem, fit, clusters)[:2]
+        trials = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_try_move)(problem, fit, penalties, pair, row)
+            for pair, row in product(pairs, seeds)
+        )
+        best = min(trials, key=lambda trial: trial.objective)
+        gain = fit.objective - best.objective
+        if gain < min_gain:
+            break
+        gains.append(gain)
+        fit = best
+    return fit, gains
+
+
+def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array]]:
+    """Pairs of classes, cheapest to merge first, with the merged row of T.
+
+    The cost is the weighted Jensen-Shannon divergence of their rows of T: the
+    likelihood lost if both classes had to share one row.
+    """
+    T = fit.domain_given_class
+    share = class_share(problem, fit)
+    costs = []
+    for a in range(len(T)):
+        for b in range(a + 1, len(T)):
+            total = share[a] + share[b]
+            merged = (share[a] * T[a] + share[b] * T[b]) / max(total, TINY)
+            cost = share[a] * _kl(T[a], merged) + share[b] * _kl(T[b], merged)
+            costs.append((cost, a, b, merged))
+    costs.sort(key=lambda item: item[:3])
+    return [(a, b, merged) for _, a, b, merged in costs]
+
+
+def worst_clusters(problem: MixtureProblem, fit: Fit, clusters: Array) -> list[Array]:
+    """Observed q(d|cluster) of the clusters explained worst, worst first.
+
+    Badness is the cluster's mass times KL(observed || fitted).
+    """
+    n_clusters = int(clusters.max()) + 1
+    observed = joint_table(problem, clusters, n_clusters)
+    g = problem.class_given_x(fit.weights) * problem.row_weight[:, None]
+    mass_of_class = np.zeros((n_clusters, g.shape[1]))
+    np.add.at(mass_of_class, clusters, g)
+    fitted = normalize_rows(mass_of_class @ fit.domain_given_class)
+    mass = observed.sum(axis=1)
+    rows = normalize_rows(observed)
+    badness = mass * np.array(
+        [_kl(seen, model) for seen, model in zip(rows, fitted, strict=True)]
+    )
+    return list(rows[np.argsort(-badness, kind="stable")])
+
+
+def class_share(problem: MixtureProblem, fit: Fit) -> Array:
+    """q(y): weighted mean of g."""
+    return np.asarray(problem.row_weight @ problem.class_given_x(fit.weights))
+
+
+def _try_move(
+    problem: MixtureProblem,
+    fit: Fit,
+    penalties: Penalties,
+    pair: tuple[int, int, Array],
+    seed_row: Array,
+) -> Fit:
+    kept, freed, merged = pair
+    T = fit.domain_given_class.copy()
+    T[kept], T[freed] = merged, seed_row
+    weights = fit.weights / 2
+    weights[freed] = weights.mean(axis=0)
+    return climb(problem, T, penalties, weights=weights, n_frozen=20, n_joint=60)
+
+
+def _kl(p: Array, q: Array) -> float:
+    positive = p > 0
+    return float(
+        np.sum(p[positive] * np.log(p[positive] / np.maximum(q[positive], TINY)))
+    )

@@ -1,0 +1,250 @@
+"""What a report is made from: rows, their domains, and what the model says of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.validation import encode_domains, is_sparse
+
+Array = np.ndarray[Any, Any]
+
+KINDS = ("table", "counts", "text", "embedding", "images")
+BATCH_ROWS = 65_536
+# A value that fewer rows share could point at somebody.
+RARE = 10
+RARE_DOMAIN = "rare domain"
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """Rows of a report, ready to be described.
+
+    Attributes
+    ----------
+    model : fitted LatentShiftEstimator
+    X : ndarray or sparse matrix of shape (n_samples, ...)
+        Checked by the model.
+    codes : ndarray of shape (n_samples,)
+        Domain of each row, as an index.
+    proba : ndarray of shape (n_samples, n_classes)
+        p_d(y|x).
+    domains, features : list of str
+        Names as the page shows them.
+    kind : str
+        One of :data:`KINDS`.
+    frame : DataFrame or None
+        What people are shown of a row; columns of X when None.
+    ids, labels : ndarray of shape (n_samples,) or None
+    images : callable or None
+        Image of a row, given its number.
+    show_rows : bool
+        False where single rows must not appear.
+    """
+
+    model: Any
+    X: Any
+    codes: Array
+    proba: Array
+    domains: list[str]
+    features: list[str]
+    kind: str
+    frame: Any = None
+    ids: Array | None = None
+    labels: Array | None = None
+    images: Callable[[int], Any] | None = None
+    show_rows: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.proba.shape[1])
+
+    @cached_property
+    def classes(self) -> Array:
+        """Most probable class of each row."""
+        return np.asarray(self.proba.argmax(axis=1))
+
+    @cached_property
+    def rows_per_domain(self) -> Array:
+        """Number of rows of each domain."""
+        return np.bincount(self.codes, minlength=len(self.domains))
+
+    def group_name(self, name: str, domains: list[int]) -> str:
+        """Name of a group of domains, unless it is rare and rows must not be shown."""
+        rare = self.rows_per_domain[domains].sum() < RARE
+        return name if self.show_rows or not rare else f"rare group {domains[0]}"
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether a row is a list of numbers or words, rather than pixels."""
+        return bool(self.X.ndim == 2)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether these mean something to people: an encoder's do not."""
+        return self.has_columns and self.kind != "images"
+
+    @property
+    def has_words(self) -> bool:
+        """Whether features are words, so that their names are content."""
+        return self.kind in ("counts", "text")
+
+
+def gather(
+    model: Any,
+    X: Any,
+    domains: Any,
+    *,
+    feature_names: Sequence[Any] | None,
+    frame: Any,
+    ids: Any,
+    labels: Any,
+    kind: str,
+    images: Any,
+) -> ReportRows:
+    """Check everything that came from outside, and predict every row once."""
+    check_is_fitted(model)
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    names = _feature_names(model, X, feature_names)
+    rows = model._check_rows(X)
+    codes = _codes(model, rows, domains)
+    if kind == "images" and images is None and np.ndim(rows) > 2:
+        images = _take_image(rows)
+    return ReportRows(
+        model=model,
+        X=rows,
+        codes=codes,
+        proba=_predict(model, rows, codes),
+        domains=[str(name) for name in model.domains_],
+        features=names or [f"x{index}" for index in range(rows.shape[1])],
+        kind=kind,
+        frame=_same_length(frame, codes, "frame"),
+        ids=_as_column(ids, codes, "ids"),
+        labels=_as_column(labels, codes, "labels"),
+        images=images,
+    )
+
+
+def redacted(rows: ReportRows) -> ReportRows:
+    """The rows with everything left out that could name or show somebody.
+
+    Single rows, ids, images and words disappear; values that fewer than ten rows share
+    (domains, labels, levels of a category) lose their names.
+    """
+    rare = rows.rows_per_domain < RARE
+    domains = [
+        f"{RARE_DOMAIN} {index}" if rare[index] and not _is_hidden(name) else name
+        for index, name in enumerate(rows.domains)
+    ]
+    return replace(
+        rows,
+        domains=domains,
+        features=_safe_features(rows),
+        frame=None,
+        ids=None,
+        labels=_safe_labels(rows.labels),
+        images=None,
+        show_rows=False,
+    )
+
+
+def _is_hidden(domain: str) -> bool:
+    """Whether a domain has lost its name already, before the fit."""
+    return domain.startswith(f"{RARE_DOMAIN} ")
+
+
+def _safe_features(rows: ReportRows) -> list[str]:
+    if rows.has_words:
+        return [f"word {index}" for index in range(len(rows.features))]
+    if not rows.has_columns or not np.issubdtype(rows.X.dtype, np.number):
+        return rows.features
+    # An indicator column is named after a value: "city = Smallville".
+    nonzero = np.asarray((rows.X != 0).sum(axis=0)).ravel()
+    few = np.minimum(nonzero, rows.n_rows - nonzero) < RARE
+    indicator = few & _only_zeros_and_ones(rows.X)
+    return [
+        f"rare value {index}" if indicator[index] else name
+        for index, name in enumerate(rows.features)
+    ]
+
+
+def _only_zeros_and_ones(X: Any) -> Array:
+    if is_sparse(X):
+        odd = X.tocsc(copy=True)
+        odd.data = (odd.data != 0) & (odd.data != 1)
+        return np.asarray(odd.sum(axis=0)).ravel() == 0
+    return np.asarray(((X == 0) | (X == 1)).all(axis=0))
+
+
+def _safe_labels(labels: Array | None) -> Array | None:
+    if labels is None:
+        return None
+    text = np.asarray([str(label) for label in labels], dtype=object)
+    values, code, count = np.unique(text, return_inverse=True, return_counts=True)
+    values = np.where(count < RARE, "rare labels", values)
+    return np.asarray(values[code], dtype=object)
+
+
+# ---- small helpers -----------------------------------------------------------------
+
+
+def _codes(model: Any, rows: Any, domains: Any) -> Array:
+    n_rows = rows.shape[0]
+    if domains is None:
+        if getattr(model, "input", None) == "counts" and n_rows == len(model.domains_):
+            return np.arange(n_rows)  # as in fit: every document its own domain
+        raise ValueError("domains must be passed: the domain of each row")
+    codes = encode_domains(domains, model.domains_, n_samples=n_rows)
+    assert codes is not None
+    return np.array(codes)
+
+
+def _predict(model: Any, rows: Any, codes: Array) -> Array:
+    return np.concatenate(
+        [
+            model._posterior(rows[batch], codes[batch], None)
+            for batch in gen_batches(len(codes), BATCH_ROWS)
+        ]
+    )
+
+
+def _feature_names(model: Any, X: Any, given: Sequence[Any] | None) -> list[str] | None:
+    names = given
+    if names is None:
+        names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
+    if names is None:
+        return None
+    n_features = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+    if len(names) != n_features:
+        raise ValueError(
+            f"feature_names has {len(names)} entries, X has {n_features} columns"
+        )
+    return [str(name) for name in names]
+
+
+def _take_image(rows: Array) -> Callable[[int], Array]:
+    return lambda index: rows[index]
+
+
+def _same_length(table: Any, codes: Array, name: str) -> Any:
+    if table is not None and len(table) != len(codes):
+        raise ValueError(f"{name} has {len(table)} rows, X has {len(codes)}")
+    return table
+
+
+def _as_column(values: Any, codes: Array, name: str) -> Array | None:
+    if values is None:
+        return None
+    column = np.asarray(values)
+    return np.asarray(_same_length(column, codes, name))

@@ -1,0 +1,337 @@
+"""What tells a class from the rest, and rows as points of a plane."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
+
+from shoal.mixture._rows import stratified_sample
+from shoal.validation import encode_column, is_sparse
+
+# ---- What tells a class from the rest: its features, or its words --------------------
+
+Array = np.ndarray[Any, Any]
+
+TOP = 8
+BATCH_ROWS = 16_384
+N_BINS = 24
+OVERLAP_ROWS = 20_000
+# A difference of more spreads than this needs no exact number.
+LARGEST_DIFFERENCE = 20.0
+# Levels of a category that fewer rows share are left out, as are those beyond the cap.
+LEAST_LEVEL_ROWS = 5
+MOST_LEVELS = 200
+# Imaginary occurrences of each word in the class and in the rest.
+PRIOR_WORDS = 0.5
+# Standard errors by which a word must be commoner in the class than elsewhere.
+LEAST_SCORE = 2.0
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Features of every class against all other rows.
+
+    Attributes
+    ----------
+    mean, rest : ndarray of shape (n_classes, n_features)
+        Mean over the rows of the class, and over the others; rows count by p_d(y|x).
+    difference : ndarray of shape (n_classes, n_features)
+        ``mean - rest`` in standard deviations (the mean of both variances).
+    """
+
+    mean: Array
+    rest: Array
+    difference: Array
+
+
+def numeric_columns(X: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
+    """X as numbers: columns of words become one indicator per level.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    names : sequence of str
+
+    Returns
+    -------
+    columns : ndarray or sparse array of shape (n_samples, n_columns)
+    names : list of str
+        ``"color = red"`` for an indicator.
+
+    Examples
+    --------
+    >>> X = np.array([["red", 1]] * 6 + [["blue", 2]] * 6, dtype=object)
+    >>> numeric_columns(X, ["color", "size"])[1]
+    ['color = blue', 'color = red', 'size']
+    """
+    if is_sparse(X) or X.dtype.kind in "biuf":
+        return X, list(names)
+    parts, found = [], []
+    for index, name in enumerate(names):
+        column = X[:, index]
+        try:
+            parts.append(sparse.csr_array(column.astype(float)[:, None]))
+            found.append(name)
+        except (TypeError, ValueError):
+            levels, labels = _indicators(column, name)
+            parts.append(levels)
+            found += labels
+    return sparse.hstack(parts, format="csr"), found
+
+
+def _indicators(column: Array, name: str) -> tuple[Any, list[str]]:
+    codes, values = encode_column(column, name=name)
+    count = np.bincount(codes, minlength=len(values))
+    common = np.argsort(-count, kind="stable")[:MOST_LEVELS]
+    kept = np.sort(common[count[common] >= min(LEAST_LEVEL_ROWS, count.max())])
+    ones = sparse.csr_array(
+        (np.ones(len(codes)), (np.arange(len(codes)), codes)),
+        shape=(len(codes), len(values)),
+    )
+    return ones[:, kept], [f"{name} = {values[index]}" for index in kept]
+
+
+def contrast_features(X: Any, proba: Array) -> Contrast:
+    """Mean and spread of every feature, in each class and in the rest.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    proba : ndarray of shape (n_samples, n_classes)
+        Weight of each row in each class.
+    """
+    n_rows, n_features = X.shape
+    size = proba.sum(axis=0)[:, None]
+    # Far from zero, the difference of two squares would lose all digits.
+    centre = np.zeros(n_features) if is_sparse(X) else X.mean(axis=0)
+    total = np.zeros((proba.shape[1], n_features))
+    square = np.zeros_like(total)
+    for batch in gen_batches(n_rows, BATCH_ROWS):
+        block, weight = X[batch], proba[batch].T
+        block = block.astype(float) if is_sparse(block) else block - centre
+        total += _dense(weight @ block)
+        square += _dense(weight @ (block.multiply(block) if is_sparse(block)
+                                   else block**2))  # fmt: skip
+    mean, spread = _moments(total, square, size)
+    rest, rest_spread = _moments(
+        total.sum(axis=0) - total, square.sum(axis=0) - square, n_rows - size
+    )
+    pooled = np.sqrt((spread + rest_spread) / 2)
+    pooled = np.maximum(pooled, 1e-9 * (1 + np.abs(mean) + np.abs(rest)))
+    difference = (mean - rest) / pooled
+    return Contrast(
+        mean + centre,
+        rest + centre,
+        np.clip(difference, -LARGEST_DIFFERENCE, LARGEST_DIFFERENCE),
+    )
+
+
+def _dense(product: Any) -> Array:
+    return np.asarray(product.toarray() if is_sparse(product) else product)
+
+
+def _moments(total: Array, square: Array, size: Array) -> tuple[Array, Array]:
+    size = np.maximum(size, 1e-300)
+    mean = total / size
+    return mean, np.maximum(square / size - mean**2, 0)
+
+
+def top_features(
+    X: Any, proba: Array, names: Sequence[str], index: int, contrast: Contrast
+) -> list[dict[str, Any]]:
+    """The features that tell one class from the rest best, as records."""
+    order = np.argsort(-np.abs(contrast.difference[index]), kind="stable")[:TOP]
+    records = []
+    for column in order:
+        values = X[:, [column]]
+        values = (values.toarray() if is_sparse(values) else np.asarray(values)).ravel()
+        records.append(
+            {
+                "feature": names[column],
+                "difference": float(contrast.difference[index, column]),
+                "mean": float(contrast.mean[index, column]),
+                "rest": float(contrast.rest[index, column]),
+                "overlap": share_overlap(values, proba[:, index]),
+            }
+        )
+    return records
+
+
+def share_overlap(values: Array, weight: Array) -> float:
+    """Share of the rows that a class and the rest have in common in one feature.
+
+    1 when both have the same distribution, 0 when no value occurs in both.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+    weight : ndarray of shape (n_samples,)
+        Probability that each row is of the class.
+
+    Examples
+    --------
+    >>> share_overlap(np.array([1.0, 1.0, 2.0, 2.0]), np.array([1, 1, 0, 0.0]))
+    0.0
+    """
+    step = -(-len(values) // OVERLAP_ROWS)
+    values, weight = values[::step], weight[::step]
+    levels = np.unique(values)
+    if len(levels) > N_BINS:
+        levels = np.unique(np.quantile(values, np.linspace(0, 1, N_BINS + 1))[:-1])
+    cell = np.clip(np.searchsorted(levels, values, side="right") - 1, 0, None)
+    inside = np.bincount(cell, weight, minlength=len(levels))
+    outside = np.bincount(cell, 1 - weight, minlength=len(levels))
+    shares = [part / max(part.sum(), 1e-300) for part in (inside, outside)]
+    return float(min(np.minimum(*shares).sum(), 1.0))
+
+
+# ---- words -------------------------------------------------------------------------
+
+
+def contrast_words(model: Any, X: Any, proba: Array) -> Array:
+    """Expected occurrences of each word in each class, of shape (n_classes, n_words).
+
+    From the model's own q(word|y) where it has one: a document may mix classes.
+    """
+    if hasattr(getattr(model, "estimator", None), "word_given_class_"):
+        # merged classes: occurrences add up
+        parts = contrast_words(model.estimator, X, proba)
+        return np.stack([parts[list(group)].sum(axis=0) for group in model.groups])
+    if hasattr(model, "word_given_class_"):
+        joint = model.class_weight_[:, None] * model.word_given_class_
+        share = joint / np.maximum(joint.sum(axis=0), 1e-300)
+        return np.asarray(share * model.word_count_)
+    return _dense(proba.T @ X)
+
+
+def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str, Any]]:
+    """The words that tell one class from the rest best, as records.
+
+    Ranked by the log of the ratio of odds over its standard error (B. Monroe,
+    M. Colaresi, K. Quinn (2008). Fightin' words. Political Analysis 16), so that
+    neither the commonest nor the rarest words win by that alone.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes, n_words)
+    words : sequence of str
+    index : int
+        The class.
+
+    Examples
+    --------
+    >>> counts = np.array([[30.0, 1.0, 60.0], [1.0, 30.0, 60.0]])
+    >>> top_words(counts, ["fish", "bird", "the"], 0)[0]["word"]
+    'fish'
+    """
+    inside = counts[index]
+    outside = counts.sum(axis=0) - inside
+    a, b = inside + PRIOR_WORDS, outside + PRIOR_WORDS
+    odds = np.log(a / (a.sum() - a)) - np.log(b / (b.sum() - b))
+    score = odds / np.sqrt(1 / a + 1 / b)
+    telling = np.argsort(-score, kind="stable")[:TOP]
+    share = inside / max(inside.sum(), 1e-300)
+    rest = outside / max(outside.sum(), 1e-300)
+    return [
+        {"word": words[column], "share": float(share[column]),
+         "rest": float(rest[column]), "score": float(score[column])}
+        for column in telling
+        if score[column] > LEAST_SCORE
+    ]  # fmt: skip
+
+
+# ---- projection ----------------------------------------------------------------------
+
+MOST_EXACT_COLUMNS = 1_000
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Points in two dimensions.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, 2)
+    explained : ndarray of shape (2,)
+        Share of the points' spread along each axis.
+    corners : ndarray of shape (n_corners, 2) or None
+    """
+
+    points: Array
+    explained: Array
+    corners: Array | None = None
+
+
+def sample_rows(codes: Array, max_rows: int, seed: int) -> Array:
+    """Row numbers, ascending, spread as evenly over domains as these allow."""
+    order = np.argsort(codes, kind="stable")
+    rng = np.random.default_rng(seed)
+    return np.sort(order[stratified_sample(codes[order], max_rows, rng)])
+
+
+def feature_plane(X: Any, seed: int) -> Plane:
+    """The first two principal directions of the columns, each of spread 1.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    seed : int
+        For sparse and very wide rows, whose directions are found by random projection.
+    """
+    scaled = StandardScaler(with_mean=not is_sparse(X)).fit_transform(X)
+    n_axes = min(2, *X.shape)
+    if is_sparse(X) and X.shape[1] > n_axes:
+        finder: Any = TruncatedSVD(n_axes, random_state=seed)
+    else:
+        scaled = scaled.toarray() if is_sparse(X) else scaled
+        few = X.shape[1] <= MOST_EXACT_COLUMNS
+        solver = "covariance_eigh" if few else "randomized"
+        finder = PCA(n_axes, svd_solver=solver, random_state=seed)
+    points = finder.fit_transform(scaled)
+    explained = finder.explained_variance_ratio_
+    return _two_axes(_fix_signs(points), np.nan_to_num(explained))
+
+
+def domain_plane(domain_given_x: Array, domain_given_class: Array) -> Plane:
+    """Points q(d|x) between their corners q(d|y), seen where the corners lie widest.
+
+    Three corners lie in a plane, so that three classes are shown without loss.
+
+    Parameters
+    ----------
+    domain_given_x : ndarray of shape (n_samples, n_domains)
+    domain_given_class : ndarray of shape (n_classes, n_domains)
+    """
+    centre = domain_given_class.mean(axis=0)
+    _, size, axes = np.linalg.svd(domain_given_class - centre, full_matrices=False)
+    axes = axes[:2] * (size[:2, None] > 1e-12)
+    corners = (domain_given_class - centre) @ axes.T
+    sign = _signs(corners)
+    spread = size**2 / max((size**2).sum(), 1e-300)
+    return _two_axes(
+        (domain_given_x - centre) @ axes.T * sign, spread[:2], corners * sign
+    )
+
+
+def _fix_signs(points: Array) -> Array:
+    return np.asarray(points * _signs(points))
+
+
+def _signs(points: Array) -> Array:
+    """The sign of an axis is arbitrary: its farthest point lies on the right (top)."""
+    farthest = points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])]
+    return np.where(farthest < 0, -1.0, 1.0)
+
+
+def _two_axes(points: Array, explained: Array, corners: Array | None = None) -> Plane:
+    """A second axis of zeros where there is one only."""
+    missing = 2 - points.shape[1]
+    points = np.pad(points, ((0, 0), (0, missing)))
+    if corners is not None:
+        corners = np.pad(corners, ((0, 0), (0, missing)))
+    return Plane(points, np.pad(explained[:2], (0, missing)), corners)

@@ -1,0 +1,258 @@
+"""Prevalences with their intervals, differences between domains, and scores."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shoal.analysis._bootstrap import Intervals
+from shoal.analysis._choose import NClassesChoice
+from shoal.analysis._draws import match_by_rows
+from shoal.metrics import (
+    adjusted_rand,
+    majority_accuracy,
+    match_classes,
+    matched_accuracy,
+    prevalence_error,
+    true_prevalence,
+)
+from shoal.report._gather import ReportRows
+
+# ---- uncertainty ---------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+Record = dict[str, Any]
+
+MOST_DIFFERENCES = 20
+# Smaller differences are no news, however sure.
+LEAST_DIFFERENCE = 0.01
+
+
+def describe_prevalence(model: Any, intervals: Intervals | None) -> Record:
+    """Estimates and intervals, one row per domain and one column per class."""
+    estimate = np.asarray(model.prevalence_)
+    none = dict.fromkeys(("level", "low", "high", "low50", "high50", "n_resamples"))
+    if intervals is None:
+        return {"estimate": estimate.tolist(), **none}
+    if intervals.prevalence.shape != estimate.shape:
+        raise ValueError(
+            f"intervals are for {intervals.prevalence.shape} domains and classes, the "
+            f"model has {estimate.shape}; bootstrap this model"
+        )
+    middle = np.quantile(intervals.draws, [0.25, 0.75], axis=0)
+    low50, high50 = np.clip(middle, intervals.low, intervals.high)
+    return {
+        "estimate": estimate.tolist(),
+        "level": float(intervals.level),
+        "low": intervals.low.tolist(),
+        "high": intervals.high.tolist(),
+        "low50": low50.tolist(),
+        "high50": high50.tolist(),
+        "n_resamples": len(intervals.draws),
+    }
+
+
+def describe_differences(model: Any, intervals: Intervals | None) -> list[Record]:
+    """Pairs of domains with the largest differences of a class, largest first.
+
+    With two classes, one is the mirror of the other and left out.
+    """
+    prevalence = np.asarray(model.prevalence_)
+    n_classes = prevalence.shape[1]
+    pairs = []
+    for index in range(1 if n_classes == 2 else n_classes):
+        share = prevalence[:, index]
+        order = np.argsort(share, kind="stable")
+        low, high = order[:MOST_DIFFERENCES], order[::-1][:MOST_DIFFERENCES]
+        pairs += [
+            (share[a] - share[b], index, a, b)
+            for a in high
+            for b in low
+            if share[a] - share[b] >= LEAST_DIFFERENCE
+        ]
+    pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
+    return [
+        _difference(model, intervals, *pair[1:]) | {"estimate": float(pair[0])}
+        for pair in pairs[:MOST_DIFFERENCES]
+    ]
+
+
+def _difference(
+    model: Any, intervals: Intervals | None, index: int, a: int, b: int
+) -> Record:
+    low = high = None
+    if intervals is not None:
+        between = intervals.difference(model.domains_[a], model.domains_[b])
+        low, high = float(between.low[index]), float(between.high[index])
+    return {
+        "class_id": f"c{index}",
+        "domain_a": int(a),
+        "domain_b": int(b),
+        "low": low,
+        "high": high,
+    }
+
+
+def describe_groups(rows: ReportRows, groups: Mapping[Any, Any] | None) -> list[Record]:
+    """Domains of each group, and the mean of their prevalences."""
+    if groups is None:
+        return []
+    model = rows.model
+    domains = model.domains_.tolist()
+    missing = [name for name in domains if name not in groups]
+    if missing:
+        raise ValueError(f"groups has no group for domain {missing[0]!r}")
+    names = sorted({str(groups[name]) for name in domains})
+    members = {
+        group: [i for i, name in enumerate(domains) if str(groups[name]) == group]
+        for group in names
+    }
+    return [
+        {
+            "group": rows.group_name(group, own),
+            "domains": own,
+            "mean": model.prevalence_[own].mean(axis=0).tolist(),
+        }
+        for group, own in members.items()
+    ]
+
+
+# ---- other fits --------------------------------------------------------------------
+
+
+def describe_reruns(rows: ReportRows, refits: Sequence[Any]) -> Record | None:
+    """Range of every prevalence over fits with the same number of classes."""
+    same = [other for other in refits if other.n_classes_ == rows.n_classes]
+    if not same:
+        return None
+    tables = [np.asarray(rows.model.prevalence_)]
+    for other in same:
+        renamed = match_by_rows(rows.classes, _classes(other, rows), rows.n_classes)
+        matched = np.empty_like(tables[0])
+        matched[:, renamed] = other.prevalence_
+        tables.append(matched)
+    return {
+        "n_fits": len(tables),
+        "low": np.min(tables, axis=0).tolist(),
+        "high": np.max(tables, axis=0).tolist(),
+    }
+
+
+def describe_neighbours(rows: ReportRows, refits: Sequence[Any]) -> list[Record]:
+    """What would split or merge with another number of classes."""
+    others = [other for other in refits if other.n_classes_ != rows.n_classes]
+    return [
+        _neighbour(rows.classes, _classes(other, rows), rows.n_classes, other)
+        for other in sorted(others, key=lambda other: other.n_classes_)
+    ]
+
+
+def _neighbour(ours: Array, theirs: Array, n_classes: int, other: Any) -> Record:
+    n_theirs = other.n_classes_
+    flat = np.bincount(ours * n_theirs + theirs, minlength=n_classes * n_theirs)
+    shared = flat.reshape(n_classes, n_theirs)
+    home, away = shared.argmax(axis=0), shared.argmax(axis=1)
+    used = shared.sum(axis=0) > 0
+    splits = [np.flatnonzero((home == index) & used) for index in range(n_classes)]
+    merges = [np.flatnonzero(away == index) for index in range(n_theirs)]
+    return {
+        "n_classes": n_theirs,
+        "splits": [
+            {"class_id": f"c{index}", "rows": _descending(shared[index, parts])}
+            for index, parts in enumerate(splits)
+            if len(parts) > 1
+        ],
+        "merges": [
+            {"class_ids": [f"c{part}" for part in parts],
+             "rows": int(shared[parts, index].sum())}
+            for index, parts in enumerate(merges)
+            if len(parts) > 1
+        ],
+    }  # fmt: skip
+
+
+def _descending(counts: Array) -> list[int]:
+    return sorted(counts.tolist(), reverse=True)
+
+
+def _classes(other: Any, rows: ReportRows) -> Array:
+    return np.asarray(other._posterior(rows.X, rows.codes, None).argmax(axis=1))
+
+
+# ---- the choice of k ---------------------------------------------------------------
+
+
+def describe_choice(choice: NClassesChoice | None) -> Record | None:
+    """The curves of a choice; numbers that are not finite become None."""
+    if choice is None:
+        return None
+    table = choice.to_pandas()
+    return {
+        "candidates": choice.candidates.tolist(),
+        "held_out": _finite(choice.held_out),
+        "difference_error": _finite(choice.difference_error),
+        "stability": _finite(choice.stability),
+        "singular_value": _finite(table["singular_value"].to_numpy()),
+        "null": float(np.max(choice.null)),
+        "identifiable": choice.identifiable.tolist(),
+        "baseline": float(choice.baseline),
+        "rank": int(choice.rank),
+        "n_classes": choice.n_classes,
+        "sentence": choice.sentence,
+    }
+
+
+def _finite(values: Array) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+# ---- scoring -------------------------------------------------------------------------
+
+MOST_LABELS = 30
+
+
+def describe_score(rows: ReportRows) -> dict[str, Any] | None:
+    """Accuracy, prevalence error by domain and confusion table, after matching.
+
+    Rows without a label (None or NaN) do not count.
+    """
+    if rows.labels is None:
+        return None
+    given = np.array([label is not None and label == label for label in rows.labels])
+    if not given.any():
+        return None
+    labels = np.array([str(label) for label in rows.labels[given]], dtype=object)
+    classes, codes = rows.classes[given], rows.codes[given]
+    matching = match_classes(labels, classes)
+    truth, names, present = true_prevalence(labels, codes)
+    estimate = np.asarray(rows.model.prevalence_)[present]
+    errors = [
+        prevalence_error(t[None], e[None], matching=matching, label_names=names)
+        for t, e in zip(truth, estimate, strict=True)
+    ]
+    column = {name: index for index, name in enumerate(names)}
+    confusion = np.zeros((rows.n_classes, len(names)), dtype=int)
+    np.add.at(confusion, (classes, [column[label] for label in labels]), 1)
+    shown = np.sort(np.argsort(-confusion.sum(axis=0), kind="stable")[:MOST_LABELS])
+    return {
+        "n_rows": int(given.sum()),
+        "accuracy": matched_accuracy(labels, classes, matching=matching),
+        "majority": majority_accuracy(labels, codes),
+        "adjusted_rand": adjusted_rand(labels, classes),
+        "prevalence_error": prevalence_error(
+            truth, estimate, matching=matching, label_names=names
+        ),
+        "by_domain": [
+            {"domain": int(domain), "prevalence_error": error}
+            for domain, error in zip(present, errors, strict=True)
+        ],
+        # a pair without a row in common fills up the matching; it is no name of a class
+        "matching": {
+            f"c{index}": str(name)
+            for index, name in matching.items()
+            if confusion[index, column[name]]
+        },
+        "n_labels": len(names),
+        "labels": [str(names[index]) for index in shown],
+        "confusion": confusion[:, shown].tolist(),
+    }

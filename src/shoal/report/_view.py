@@ -1,0 +1,227 @@
+"""What page and pictures ask of a summary, and how much of it a page shows."""
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+# ---- view ----------------------------------------------------------------------------
+
+MOST_DOMAINS = 50
+MINUS = "\N{MINUS SIGN}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as people read it.
+
+    Examples
+    --------
+    >>> percent(0.256)
+    '26%'
+    """
+    return "–" if share is None else f"{100 * share:.{digits}f}%"
+
+
+def points(difference: float | None) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    if difference is None:
+        return "–"
+    rounded = round(100 * difference)
+    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded)}"
+
+
+def fixed(value: float | None, digits: int) -> str:
+    """A number with a fixed number of digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign; none where it rounds to zero.
+
+    Examples
+    --------
+    >>> signed(1.25, 1), signed(-0.01, 1)
+    ('+1.2', '0.0')
+    """
+    sign = (
+        "+" if round(value, digits) > 0 else MINUS if round(value, digits) < 0 else ""
+    )
+    return f"{sign}{abs(value):.{digits}f}"
+
+
+def short(value: Any) -> str:
+    """A number of any size in four digits; everything else as it is."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}".replace("-", MINUS)
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+class View:
+    """A summary as page and pictures see it.
+
+    Parameters
+    ----------
+    summary : dict
+        Of :func:`shoal.report.summarize`, or that dict after a trip through JSON.
+    """
+
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self.summary = summary
+        self.classes = summary["classes"]
+        self.domains = summary["domains"]
+        self.prevalence = summary["prevalence"]
+        self.names = {group["id"]: group["name"] for group in self.classes}
+        self.shown = self._most_different()
+        self._tokens = re.compile(r"\{(c\d+)\}")
+
+    @property
+    def estimate(self) -> list[list[float]]:
+        """Prevalences, one row per domain."""
+        return self.prevalence["estimate"]
+
+    @property
+    def many_classes(self) -> bool:
+        """More classes than colours."""
+        return len(self.classes) > 8
+
+    def hue(self, index: int) -> str:
+        """CSS class that carries the colour of a class; none where all are grey."""
+        return "grey" if self.many_classes else f"k{index}"
+
+    def domain(self, index: int) -> str:
+        """Name of a domain."""
+        return str(self.domains[index]["name"])
+
+    def interval(self, d: int, y: int) -> tuple[float, float] | None:
+        """The wide interval of a prevalence."""
+        low, high = self.prevalence["low"], self.prevalence["high"]
+        return None if low is None else (low[d][y], high[d][y])
+
+    def middle(self, d: int, y: int) -> tuple[float, float] | None:
+        """The interval that holds half of the resamples."""
+        low, high = self.prevalence["low50"], self.prevalence["high50"]
+        return None if low is None else (low[d][y], high[d][y])
+
+    def named(self, text: str) -> str:
+        """Plain text with names in the place of ``{c0}``."""
+        return self._tokens.sub(lambda m: str(self.names.get(m[1], m[0])), text)
+
+    def named_html(self, text: str) -> Markup:
+        """The same as HTML, where each name knows its class."""
+        parts = self._tokens.split(text)
+        return Markup("").join(
+            self.name_html(part) if place % 2 and part in self.names else escape(part)
+            for place, part in enumerate(parts)
+        )
+
+    def name_html(self, class_id: str, tag: str = "span") -> Markup:
+        """The name of a class; it changes with the name typed into the page."""
+        return Markup("<{0} data-name='{1}'>{2}</{0}>").format(
+            Markup(tag), class_id, self.names[class_id]
+        )
+
+    def reading(self, d: int, y: int) -> str:
+        """One prevalence as a sentence; the class as ``{c0}``."""
+        share = percent(self.estimate[d][y])
+        said = f"{self.domain(d)}: about {share} {{c{y}}}"
+        between = self.interval(d, y)
+        if between is None:
+            return said + "."
+        low, high = (percent(edge) for edge in between)
+        level = percent(self.prevalence["level"])
+        return f"{said}, very likely ({level}) between {low} and {high}."
+
+    def _most_different(self) -> list[int]:
+        """Domains that pictures show: all, or those furthest from the mean mix."""
+        table = self.estimate
+        if len(table) <= MOST_DOMAINS:
+            return list(range(len(table)))
+        mean = [sum(column) / len(table) for column in zip(*table, strict=True)]
+        away = [
+            max(abs(share - middle) for share, middle in zip(row, mean, strict=True))
+            for row in table
+        ]
+        order = sorted(range(len(table)), key=lambda d: (-away[d], d))
+        return sorted(order[:MOST_DOMAINS])
+
+
+# ---- How much a page shows, and what goes first when it would be too large -----------
+
+Record = dict[str, Any]
+
+MEGABYTE = 1_000_000
+HARD_STOP_MB = 15
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Amounts that a page may show.
+
+    Attributes
+    ----------
+    borderline_images : int
+        Pictures of borderline rows for each class.
+    exemplars : int
+        Surest rows for each class and domain.
+    pixels : int
+        Side of a thumbnail.
+    map_share : float
+        Share of the points of the maps; 0 leaves the maps out.
+    said : str
+        What the page says about this step; empty for the full page.
+    """
+
+    borderline_images: int = 6
+    exemplars: int = 4
+    pixels: int = 96
+    map_share: float = 1.0
+    said: str = ""
+
+
+#: From the full page down to the smallest.
+STEPS = (
+    Detail(),
+    Detail(2, said="all but 2 pictures of borderline rows per class"),
+    Detail(0, said="the pictures of borderline rows"),
+    Detail(0, 2, said="half of the surest rows (2 per class and domain are shown)"),
+    Detail(0, 1, said="most of the surest rows (1 per class and domain is shown)"),
+    Detail(0, 1, 64, said="size of the pictures (64 pixels)"),
+    Detail(0, 1, 40, said="size of the pictures (40 pixels)"),
+    Detail(0, 1, 40, 0.5, said="half of the points of the maps"),
+    Detail(0, 1, 40, 0.1, said="nine of ten points of the maps"),
+    Detail(0, 1, 40, 0.0, said="the maps"),
+)
+
+
+def cut(summary: Mapping[str, Any], detail: Detail) -> Record:
+    """The summary with no more than ``detail`` allows; the original stays."""
+    less = dict(summary)
+    less["cards"] = [_cut_card(card, detail) for card in summary["cards"]]
+    if detail.map_share == 0:
+        less["maps"] = []
+    return less
+
+
+def _cut_card(card: Record, detail: Detail) -> Record:
+    card = copy.deepcopy(card)
+    for place, row in enumerate(card["borderline"]):
+        if place >= detail.borderline_images:
+            row.pop("image", None)
+    for home in card["exemplars"]:
+        home["rows"] = home["rows"][: detail.exemplars]
+    if detail.pixels < Detail.pixels:
+        from shoal.report._showing import shrink
+
+        shown = [row for home in card["exemplars"] for row in home["rows"]]
+        for row in [*shown, *card["borderline"]]:
+            if "image" in row:
+                row["image"] = shrink(row["image"], detail.pixels)
+    return card

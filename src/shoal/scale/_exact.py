@@ -1,0 +1,201 @@
+"""What a model learned from a sample, made exact over all rows.
+
+The discriminator, the clusters and q(y|x) stay as the sample taught them. What is
+counted is counted over all rows: the cluster-by-domain table of DDFA, and for models of
+q(y|x) the moments that the likelihood of q(d|y) depends on.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.io._assignments import fit_score_of
+from shoal.io.table._table import Message
+from shoal.probability import normalize_rows
+from shoal.scale._parts import Part
+from shoal.scale._rows import Batch, Rows
+from shoal.scale._running import Result, Work
+
+Array = np.ndarray[Any, Any]
+
+# Factors by which a share may change in one pass: what vanishes may do so fast, as it
+# can come back; what grows is held back, as the expansion is not true so far away.
+SHORTEST, LONGEST = 0.02, 5.0
+TINY = 1e-300
+
+
+def lean(model: Any) -> Any:
+    """A copy that predicts as the model does, without what it keeps of each row."""
+    copied = copy.copy(model)
+    if hasattr(copied, "groups"):  # merged classes look through to the original
+        copied.estimator = lean(copied.estimator)
+    for name in ("labels_", "row_keys_"):
+        if hasattr(copied, name):
+            delattr(copied, name)
+    for name, of_rows in (("discriminator_", "domain_given_x_"),
+                          ("discretizer_", "labels_")):  # fmt: skip
+        part = copy.copy(getattr(copied, name, None))
+        if hasattr(part, of_rows):
+            delattr(part, of_rows)
+        if part is not None:
+            setattr(copied, name, part)
+    return copied
+
+
+# ---- DDFA: the table of clusters by domains ------------------------------------------
+
+
+@dataclass(frozen=True)
+class CountClusters(Work):
+    """Rows of each domain in each cluster, those of the sample left out.
+
+    The sample is counted where it was fitted, each row by a discriminator that has not
+    seen it; all other rows are new to the discriminator anyway.
+    """
+
+    model: Any
+    rows: Rows
+    cut: Array
+
+    def result_of(self, part: Part, messages: list[Message]) -> Result:
+        """Counts of shape (n_domains, n_clusters)."""
+        model = self.model
+        shape = len(model.domains_), model.discretizer_.n_clusters_
+        counts = np.zeros(shape, dtype=np.int64)
+        for batch in self.rows.batches(part, messages):
+            new = batch.chance > self.cut[batch.codes]
+            if new.any():
+                X = model._varying(model._check_rows(batch.X[new]))
+                points = model.discriminator_.predict_proba(X)
+                clusters = model.discretizer_.predict(points)
+                np.add.at(counts, (batch.codes[new], clusters), 1)
+        return {"counts": counts}
+
+
+def factorize_counts(model: Any, counts: Array, seed: int) -> None:
+    """The last two stages of a DDFA again, from counts of (domain, cluster)."""
+    model._random = np.random.RandomState(seed)  # a model from a file has none
+    table = normalize_rows(counts)
+    model.factorization_ = model._factorizer(table).fit(table).factorization_
+    prevalence = model.factorization_.class_given_domain
+    model._store(prevalence, model.domains_, model.domain_weight_)
+    model.adjuster_ = model.adjuster_.fit(model.domain_given_class_)
+
+
+# ---- models of q(y|x): moments of the posterior --------------------------------------
+
+
+@dataclass(frozen=True)
+class SumMoments(Work):
+    """Sums of the posterior of the class given row and domain, and of its products.
+
+    With R = normalize(q(y|x) T[y, d]), the sum of R over the rows of a domain is the
+    gradient of the log-likelihood in log T[:, d], and that of R R' its curvature.
+    """
+
+    model: Any
+    rows: Rows
+    domain_given_class: Array
+    familiar: bool = False  # also how usual the rows are among those of fit
+
+    def result_of(self, part: Part, messages: list[Message]) -> Result:
+        """First and second moments, log-likelihood and rows of each domain."""
+        fit_score = fit_score_of(self.model) if self.familiar else None
+        familiar = np.zeros(1)
+        n_classes, n_domains = self.domain_given_class.shape
+        first = np.zeros((n_domains, n_classes))
+        second = np.zeros((n_domains, n_classes, n_classes))
+        value, count = np.zeros(n_domains), np.zeros(n_domains, dtype=np.int64)
+        for batch in self.rows.batches(part, messages):
+            for domain, joint in self._by_domain(batch):
+                density = np.maximum(joint.sum(axis=1), TINY)
+                posterior = joint / density[:, None]
+                first[domain] += posterior.sum(axis=0)
+                second[domain] += posterior.T @ posterior
+                value[domain] += np.log(density).sum()
+                count[domain] += len(joint)
+            if fit_score is not None:
+                familiar += fit_score(batch.X).sum()
+        return {"first": first, "second": second, "value": value, "count": count,
+                "familiar": familiar}  # fmt: skip
+
+    def _by_domain(self, batch: Batch) -> Any:
+        """q(y|x) T[y, d] of the rows of each domain of a batch."""
+        order = np.argsort(batch.codes, kind="stable")
+        class_given_x = self.model._class_given_x(self.model._check_rows(batch.X))
+        codes, class_given_x = batch.codes[order], class_given_x[order]
+        present, starts = np.unique(codes, return_index=True)
+        for domain, start, stop in zip(
+            present, starts, [*starts[1:], len(codes)], strict=True
+        ):
+            rows = class_given_x[start:stop]
+            yield domain, rows * self.domain_given_class[:, domain]
+
+
+def next_solution(
+    sums: Result, domain_given_class: Array, domain_weight: Array, imaginary: float
+) -> tuple[Array, Array]:
+    """One Newton step of the likelihood of q(d|y), q(y|x) held fixed.
+
+    Maximizes over T the sum of w_i log sum_y q(y|x_i) T[y, d_i], each row of T a
+    distribution. At the maximum T G(T) = T q(y), G the gradient in T: the fixed point
+    of EM. The step solves 1 / G = 1 / q(y) with 1 / G linear in T: with the moments N
+    and C of the posterior, and u = T / T0, in each domain ::
+
+        C (u - 1) = N^2 / (T0 q(y)) - N
+
+    and the k sums of T0 u give the q(y). Where the classes of all rows are sure this is
+    a step of EM, which then needs no second; where they are not, it is Newton's.
+
+    Parameters
+    ----------
+    sums : dict
+        ``first``, ``second`` and ``count`` at ``domain_given_class``.
+    domain_given_class : ndarray of shape (n_classes, n_domains)
+        T0.
+    domain_weight : ndarray of shape (n_domains,)
+    imaginary : float
+        Rows added to each class and domain.
+
+    Returns
+    -------
+    domain_given_class : ndarray of shape (n_classes, n_domains)
+    prevalence : ndarray of shape (n_domains, n_classes)
+    """
+    T = domain_given_class.T
+    weight = (domain_weight / np.maximum(sums["count"], 1))[:, None]
+    # imaginary rows, as many in every cell, keep all shares off zero
+    added = imaginary / sums["count"].sum()
+    gradient = weight * sums["first"] + added
+    curvature = weight[:, :, None] * sums["second"] + added * np.eye(T.shape[1])
+    fixed = np.zeros(T.shape, dtype=bool)
+    while True:
+        step, size = _step(gradient, curvature, T, fixed)
+        vanishing = (1 + step < SHORTEST) & ~fixed
+        if not vanishing.any():
+            break
+        fixed |= vanishing
+    moved = normalize_rows((T * np.minimum(1 + step, LONGEST)).T)
+    return moved, normalize_rows(moved.T / np.maximum(size, TINY))
+
+
+def _step(
+    gradient: Array, curvature: Array, T: Array, fixed: Array
+) -> tuple[Array, Array]:
+    """Step u - 1 that keeps the sum of T u for each class, and 1 / q(y).
+
+    Entries that are ``fixed`` shrink as far as they may; all others are free.
+    """
+    free, down = ~fixed, np.where(fixed, SHORTEST - 1, 0.0)
+    rest = gradient + (curvature @ down[:, :, None])[:, :, 0]
+    matrix = curvature * (free[:, :, None] & free[:, None, :])
+    matrix += fixed[:, :, None] * np.eye(T.shape[1])
+    by_rest = np.linalg.solve(matrix, np.where(free, rest, -down)[:, :, None])[:, :, 0]
+    ties = np.where(free, gradient**2 / T, 0.0)[:, :, None] * np.eye(T.shape[1])
+    by_size = np.linalg.solve(matrix, ties)
+    size = np.linalg.solve(
+        (T[:, :, None] * by_size).sum(axis=0), (T * by_rest).sum(axis=0)
+    )
+    return by_size @ size - by_rest, size

@@ -1,0 +1,317 @@
+"""Stages over the parts of a data set: wherever they run, once each, and kept."""
+
+import hashlib
+import io
+import json
+import logging
+import os
+import re
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from shoal import __version__
+from shoal.engine import Failure, Numbered, Outcome, iterate_runs
+from shoal.engine._ray import connected
+from shoal.exceptions import (
+    CodedError,
+    CodedWarning,
+    InputError,
+    ModelFileError,
+    ShoalWarning,
+)
+from shoal.io._files import require, whole_file
+from shoal.io.table._table import Message
+from shoal.scale._parts import PART_ROWS, Part, Parts, list_parts
+from shoal.validation import check_whole
+
+# ---- store ---------------------------------------------------------------------------
+
+Array = np.ndarray[Any, Any]
+#: What a stage finds out about a part.
+Result = dict[str, Array]
+
+
+class Shelf:
+    """Results of one stage, by the number of their part.
+
+    Parameters
+    ----------
+    folder : Path
+        The name says what the results depend on (:func:`digest_of`), so that those of
+        other data or settings are never taken for them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, number: int) -> Path:
+        """Where the result of a part is."""
+        return self.folder / f"{number:05d}.npz"
+
+    def __contains__(self, number: int) -> bool:
+        return self.path(number).is_file()
+
+    def write(self, number: int, result: Result) -> None:
+        """Keep a result; a reader never sees half of it."""
+        with whole_file(self.path(number)) as place, place.open("wb") as file:
+            np.savez(file, allow_pickle=False, **result)
+
+    def read(self, number: int) -> Result:
+        """A result as it was written."""
+        with np.load(self.path(number), allow_pickle=False) as content:
+            return {name: content[name] for name in content.files}
+
+    def read_all(self, n_parts: int) -> Iterator[Result]:
+        """Results in the order of the parts, one in memory at a time."""
+        return (self.read(number) for number in range(n_parts))
+
+
+def digest_of(settings: Mapping[str, Any]) -> str:
+    """A short name for settings: the same for the same content in any order.
+
+    >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
+    True
+    """
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pack_frame(frame: pd.DataFrame) -> Array:
+    """A table as bytes in an array, for a result; its index is left out."""
+    pyarrow = require("pyarrow", "parquet", "reading parquet data sets")
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    sink = io.BytesIO()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8)
+
+
+def unpack_frames(packed: list[Array]) -> pd.DataFrame:
+    """Tables below each other; a column may be empty in some, or hold whole numbers."""
+    pyarrow = require("pyarrow", "parquet", "reading parquet data sets")
+    tables = [pyarrow.ipc.open_stream(one.tobytes()).read_all() for one in packed]
+    joined = pyarrow.concat_tables(tables, promote_options="permissive")
+    return joined.to_pandas(ignore_metadata=True)
+
+
+# ---- running -------------------------------------------------------------------------
+
+Progress = Callable[[str, float], None]
+
+ENGINES = ("local", "ray")
+# Below this many rows one process is done before others have begun.
+FEW_ROWS = 2_000_000
+CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
+
+log = logging.getLogger("shoal.scale")
+log.addHandler(logging.NullHandler())  # whoever wants to read it says so
+
+# A last pass that moved a prevalence by less is far below what sampling does to it.
+WORTH_A_WARNING = 2e-3
+
+
+class Work:
+    """What is done with one part. A subclass says it in :meth:`result_of`.
+
+    It must pickle, and its result must depend on the part and its own fields alone.
+    """
+
+    def __call__(self, part: Part) -> Result:
+        """The result, or the coded error of a part that cannot be used."""
+        messages: list[Message] = []
+        try:
+            # the sums of several threads would differ in their last digits
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ShoalWarning)
+                result = self.result_of(part, messages)
+        except CodedError as error:
+            kind = type(error).__name__
+            return {"error": np.array([kind, error.code, error.text, error.hint])}
+        first = {one.topic: [one.code, one.text, one.hint] for one in messages[::-1]}
+        return {**result, "messages": np.array(json.dumps(list(first.values())))}
+
+    def result_of(self, part: Part, messages: list[Message]) -> Result:
+        """Small arrays about the rows of a part; warnings go to ``messages``."""
+        raise NotImplementedError
+
+
+@dataclass
+class Running:
+    """A data set, where its parts are worked on, and what that has cost.
+
+    Attributes
+    ----------
+    data : Parts
+    engine : {"local", "ray"}
+    address, workers
+        As in :func:`shoal.scale.fit`.
+    folder : Path
+        Where results are kept.
+    progress : callable or None
+    stages : list of dict
+        Name, rows, parts, parts that were there already, and seconds of each stage.
+    messages : dict of tuple to Message
+        The first of each topic that a part had.
+    """
+
+    data: Parts
+    engine: str
+    address: str | None
+    workers: int | None
+    folder: Path
+    progress: Progress | None = None
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    messages: dict[tuple[str, str], Message] = field(default_factory=dict)
+
+    def run(self, name: str, work: Work, settings: dict[str, Any]) -> Iterator[Result]:
+        """Results of all parts in their order; what is kept is not done again.
+
+        ``settings`` is all that the results depend on beside the data.
+        """
+        shelf = self.shelf(name, settings)
+        n_parts, begun = len(self.data.parts), time.perf_counter()
+        todo = [number for number in range(n_parts) if number not in shelf]
+        self.tell(name, 1 - len(todo) / n_parts)
+        parts = [self.data.parts[number] for number in todo]
+        # closed whatever happens: no worker goes on after an error
+        with closing(self._outcomes(work, parts)) as outcomes:
+            for done, (index, outcome) in enumerate(outcomes, start=1):
+                shelf.write(todo[index], self._value(outcome))
+                self.tell(name, 1 - (len(todo) - done) / n_parts)
+        self.note(name, begun, self.data.n_rows, resumed=n_parts - len(todo))
+        return self._read(shelf, n_parts)
+
+    def shelf(self, name: str, settings: dict[str, Any]) -> Shelf:
+        """Where the results of a stage are kept."""
+        key = digest_of({"stage": name, "files": self.data.files, "parts": [
+            (part.name, part.row_groups) for part in self.data.parts
+        ], "settings": settings, "version": __version__})  # fmt: skip
+        return Shelf(self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name)}-{key}")
+
+    def tell(self, name: str, share: float) -> None:
+        """Say how much of a stage is done."""
+        if self.progress is not None:
+            self.progress(name, share)
+
+    def note(self, name: str, begun: float, n_rows: int, *, resumed: int = 0) -> None:
+        """Keep and log what a stage has cost."""
+        seconds = time.perf_counter() - begun
+        n_parts = len(self.data.parts)
+        self.stages.append(
+            {"stage": name, "rows": n_rows, "parts": n_parts, "resumed": resumed,
+             "seconds": round(seconds, 3)}
+        )  # fmt: skip
+        log.info(
+            "%s: %s rows, %d parts (%d kept from before), %.1f s",
+            name, f"{n_rows:,}", n_parts, resumed, seconds,
+        )  # fmt: skip
+
+    def note_movement(self, moved: list[float], still: float) -> str:
+        """Words for passes that ended early; a warning where they ended too early."""
+        if not moved or moved[-1] < still:
+            return ""
+        said = f"not converged, last move {moved[-1]:.1g}"
+        if moved[-1] < WORTH_A_WARNING:
+            return said
+        log.warning("%d passes over all rows: %s", len(moved), said)
+        text = f"{len(moved)} passes over all rows have {said}"
+        hint = "more passes (passes=, from Python), or a larger sample"
+        self.keep([Message("W170", text, hint)])
+        return said
+
+    def keep(self, messages: Iterable[Message]) -> None:
+        """Keep messages, the first of each topic."""
+        for one in messages:
+            self.messages.setdefault(one.topic, one)
+
+    def warn(self) -> None:
+        """Say all messages as Python does, where the result has no place for them."""
+        for one in self.messages.values():
+            warnings.warn(CodedWarning(one.code, one.text, one.hint), stacklevel=3)
+
+    def _outcomes(self, work: Work, parts: list[Part]) -> Numbered:
+        if self.engine == "ray":
+            where = "ray-data"
+        else:
+            n_workers = min(self.workers or self._usual_workers(), len(parts))
+            where = "processes" if n_workers > 1 else "here"
+        return iterate_runs(
+            work, parts, where, address=self.address, workers=self.workers
+        )
+
+    def _usual_workers(self) -> int:
+        """All cores, unless starting them would take longer than the work."""
+        return 1 if self.data.n_rows < FEW_ROWS else os.cpu_count() or 1
+
+    def _value(self, outcome: Outcome) -> Result:
+        if outcome.failure is not None:
+            raise _error_of(outcome.failure, outcome.item)
+        result: Result = outcome.value
+        if "error" in result:
+            kind, *said = result["error"].tolist()
+            raise CODED[kind](*said)
+        return result
+
+    def _read(self, shelf: Shelf, n_parts: int) -> Iterator[Result]:
+        for result in shelf.read_all(n_parts):
+            said = json.loads(str(result.pop("messages")))
+            self.keep(Message(*one) for one in said)
+            yield result
+
+
+@contextmanager
+def begin(
+    data: Any,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    checkpoint: Any = None,
+    progress: Progress | None = None,
+    part_rows: int = PART_ROWS,
+) -> Iterator[Running]:
+    """A run over a data set; without a checkpoint, its results go when it ends."""
+    check_engine(engine, address, workers)
+    check_whole(1, part_rows=part_rows)
+    data = data if isinstance(data, Parts) else list_parts(data, part_rows=part_rows)
+    with ExitStack() as stack:
+        if engine == "ray":  # connected once, not for every stage
+            stack.enter_context(connected(address))
+        if checkpoint is None:
+            temporary = tempfile.TemporaryDirectory(prefix="shoal-")
+            checkpoint = stack.enter_context(temporary)
+        folder = Path(checkpoint)
+        yield Running(data, engine, address, workers, folder, progress)
+
+
+def check_engine(engine: str, address: str | None, workers: int | None) -> None:
+    """Refuse what makes no sense before any file is read."""
+    if engine not in ENGINES:
+        listed = ", ".join(map(repr, ENGINES))
+        raise ValueError(f"engine must be one of {listed}, got {engine!r}")
+    if address is not None and engine != "ray":
+        raise ValueError(f"address={address!r} needs engine='ray', got {engine!r}")
+    if workers is not None:
+        check_whole(1, workers=workers)
+
+
+def _error_of(failure: Failure, part: Part) -> Exception:
+    """Of a part that ended its workers, or in which something else went wrong."""
+    where = f'"{part.path}", row groups {part.row_groups[0]} to {part.row_groups[-1]}'
+    if failure.kind == "WorkerDied":
+        return CodedError(
+            "E171",
+            f"{where}: {failure.text}",
+            "use fewer workers, or smaller row groups; finished parts are kept",
+        )
+    return RuntimeError(f"{where}: {failure.kind}: {failure.text}\n{failure.traceback}")

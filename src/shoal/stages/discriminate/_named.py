@@ -1,0 +1,205 @@
+"""Discriminators by short name, and the features that some of them use."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from shoal._features import bump_width, few_components, gaussian_bumps, unit_components
+from shoal.stages.discriminate._early_stopping import (
+    EarlyStoppedBoosting,
+    EarlyStoppedMLP,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class RadialBumps(TransformerMixin, BaseEstimator):
+    """The columns of X, followed by Gaussian bumps at k-means centres.
+
+    The width of all bumps is half the median distance between centres.
+
+    Parameters
+    ----------
+    n_centers : int, default=100
+        At most half the number of rows are used.
+    max_samples : int, default=10_000
+        Rows, drawn at random, that the centres are computed from.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    centers_ : ndarray of shape (n_centers, n_features)
+    width_ : float
+    """
+
+    def __init__(
+        self,
+        n_centers: int = 100,
+        *,
+        max_samples: int = 10_000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_centers = n_centers
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Place the bumps; ``y`` is ignored."""
+        from sklearn.cluster import KMeans
+
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        random_state = check_random_state(self.random_state)
+        if len(X) > self.max_samples:
+            X = X[random_state.choice(len(X), self.max_samples, replace=False)]
+        distinct = len(np.unique(X, axis=0))
+        n_centers = max(1, min(self.n_centers, distinct, len(X) // 2))
+        kmeans = KMeans(n_centers, n_init=1, max_iter=50, random_state=random_state)
+        self.centers_ = kmeans.fit(X).cluster_centers_
+        self.width_ = bump_width(self.centers_)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Columns of X, then one bump per centre."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        bumps = gaussian_bumps(X, self.centers_, self.width_)
+        return np.hstack([X, bumps.astype(X.dtype, copy=False)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class LeadingComponents(TransformerMixin, BaseEstimator):
+    """Principal components in place of the columns of X, which are centred already.
+
+    Scikit-learn's PCA wants to know how many columns there will be, and its solver for
+    large tables depends on their order.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        At most as many as there are rows or columns are used.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_components)
+        Their mean variance is one.
+    """
+
+    def __init__(self, n_components: int = 10) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions of largest variance; ``y`` is ignored."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        root = np.sqrt(len(X), dtype=X.dtype)
+        self.components_ = unit_components(X / root, self.n_components)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """One column for each component."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return np.asarray(X @ self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _log_linear(*expansion: Any) -> Any:
+    """Multinomial logistic regression on standardized, maybe expanded, columns."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(
+        StandardScaler(), *expansion, LogisticRegression(max_iter=1000)
+    )
+
+
+def _components(counts: Array) -> Any:
+    return _log_linear(LeadingComponents(few_components(counts.sum())))
+
+
+def _logistic(counts: Array) -> Any:
+    return _log_linear()
+
+
+def _quadratic(counts: Array) -> Any:
+    from sklearn.preprocessing import PolynomialFeatures
+
+    return _log_linear(PolynomialFeatures(2, include_bias=False))
+
+
+def _rbf(counts: Array) -> Any:
+    return _log_linear(RadialBumps())
+
+
+def _mlp(counts: Array) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), EarlyStoppedMLP())
+
+
+def _boost(counts: Array) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # Its held-out tenth is stratified, which needs a row of each domain in any half
+    # of the rows (two folds); without that, few rounds instead of early stopping.
+    roomy = counts.min() >= 4 and counts.sum() >= 20 * len(counts)
+    return HistGradientBoostingClassifier(
+        max_iter=200 if roomy else 20, max_leaf_nodes=15, early_stopping=bool(roomy)
+    )
+
+
+def _lightgbm(counts: Array) -> Any:
+    return EarlyStoppedBoosting()
+
+
+_MAKERS: dict[str, Callable[[Array], Any]] = {
+    "components": _components,
+    "logistic": _logistic,
+    "quadratic": _quadratic,
+    "rbf": _rbf,
+    "mlp": _mlp,
+    "boost": _boost,
+    "lightgbm": _lightgbm,
+}
+
+# From simple to flexible.
+NAMES = tuple(_MAKERS)
+
+
+def named_discriminator(name: str, counts: Array) -> Any:
+    """Make the classifier called ``name``.
+
+    Parameters
+    ----------
+    name : {"components", "logistic", "quadratic", "rbf", "mlp", "boost", "lightgbm"}
+        Logistic regression on principal components of the standardized columns, on
+        these themselves ("logistic"), with their squares and products
+        ("quadratic") or with :class:`RadialBumps` ("rbf"); a network with the best
+        held-out epoch ("mlp"); trees with early stopping, of scikit-learn ("boost")
+        or of lightgbm.
+    counts : ndarray of shape (n_domains,)
+        Rows of each domain.
+
+    Returns
+    -------
+    An unfitted scikit-learn classifier.
+    """
+    if name not in _MAKERS:
+        raise ValueError(
+            f"unknown discriminator {name!r}; use 'auto', one of "
+            f"{', '.join(map(repr, NAMES))}, a classifier or a callable"
+        )
+    return _MAKERS[name](counts)

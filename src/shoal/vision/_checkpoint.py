@@ -1,0 +1,117 @@
+"""Checkpoints that appear whole or not at all, and load without running code.
+
+A loop keeps its state in a :class:`Store`: usually a file, on a cluster whatever keeps
+the state of a run there.
+"""
+
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where a run keeps its state; its text form is what messages call it."""
+
+    def read(self) -> dict[str, Any] | None:
+        """The newest state; None if there is none."""
+        ...
+
+    def write(self, state: dict[str, Any] | None) -> None:
+        """Keep a state.
+
+        Called at the same steps in all processes that train together: with the state
+        in the first of them, with None in the others.
+        """
+        ...
+
+
+#: A file, or another place that keeps the state of a run.
+CheckpointPlace = str | os.PathLike[str] | Store
+
+
+class CheckpointFile:
+    """A state in a file of its own."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> dict[str, Any] | None:
+        """The state in the file, if there is one."""
+        return read_checkpoint(self.path) if self.path.exists() else None
+
+    def write(self, state: dict[str, Any] | None) -> None:
+        """Replace the file, from the first process."""
+        if state is not None:
+            write_checkpoint(self.path, state)
+
+
+def open_store(place: CheckpointPlace) -> Store:
+    """A file by its path, or the store that is given."""
+    return place if isinstance(place, Store) else CheckpointFile(place)
+
+
+def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
+    """Write tensors, numbers and text under a temporary name, then rename.
+
+    Parameters
+    ----------
+    path : path
+        The checkpoint. Whatever goes wrong, the previous one stays as it was.
+    state : dict
+        Nested dicts and lists of tensors, numbers, text and None.
+
+    Raises
+    ------
+    OSError
+        When the disk is full or cannot be written.
+    """
+    path = Path(path)
+    content = io.BytesIO()
+    torch.save(state, content)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        kept = "the previous checkpoint is unharmed" if path.exists() else "none exists"
+        raise OSError(
+            error.errno,
+            f"checkpoint of {content.getbuffer().nbytes / 1e6:.1f} MB not written: "
+            f"{error.strerror}; {kept}; free some space and run again to resume",
+            os.fspath(path),
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what :func:`write_checkpoint` wrote; tensors land on the CPU.
+
+    Raises
+    ------
+    ValueError
+        When the file is damaged, or would run code.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"{os.fspath(path)} is not a checkpoint of shoal: {reason}; delete it or "
+            "pass resume=False"
+        ) from error
+    if not isinstance(state, dict):
+        raise ValueError(f"{os.fspath(path)} is not a checkpoint of shoal")
+    return state

@@ -1,0 +1,1 @@
+"""ImageMixture: DomainMixture on a network's features, then end to end."""

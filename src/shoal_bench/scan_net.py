@@ -1,0 +1,74 @@
+"""SCAN's network, and the step in which it learns from its own sure answers."""
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+
+from shoal.vision._data import ImageSet
+from shoal.vision._loop import Step
+from shoal.vision._losses import self_label_loss
+from shoal.vision._nets import Backbone
+from shoal.vision._parts import draw_views, network_part, view_part
+from shoal.vision.augment import Augmentation
+
+
+class Heads(nn.Module):
+    """Several linear heads side by side: logits of shape (n, n_heads, n_classes)."""
+
+    def __init__(self, n_features: int, n_heads: int, n_classes: int) -> None:
+        super().__init__()
+        each = [nn.Linear(n_features, n_classes) for _ in range(n_heads)]
+        self.weight = nn.Parameter(torch.stack([h.weight.detach() for h in each]))
+        self.bias = nn.Parameter(torch.stack([h.bias.detach() for h in each]))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits of all heads."""
+        flat = functional.linear(
+            features, self.weight.flatten(0, 1), self.bias.flatten()
+        )
+        return flat.view(len(features), *self.bias.shape)
+
+    def keep(self, head: int) -> None:
+        """Drop all heads but one."""
+        self.weight = nn.Parameter(self.weight[head : head + 1].detach().clone())
+        self.bias = nn.Parameter(self.bias[head : head + 1].detach().clone())
+
+
+class ScanNet(nn.Module):
+    """A backbone and its heads."""
+
+    def __init__(self, backbone: Backbone, n_heads: int, n_classes: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.heads = Heads(backbone.n_features, n_heads, n_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of all heads for normalized images."""
+        return self.heads(self.backbone.features(x))
+
+
+def self_label_step(
+    net: nn.Module,
+    images: ImageSet,
+    weak: Augmentation,
+    strong: Augmentation,
+    threshold: float,
+) -> Step:
+    """A strong view learns what a weak view of the same image is sure of."""
+    make_weak, make_strong = view_part(weak), view_part(strong)
+    classify = network_part(net)
+
+    def step(indices: Tensor, generator: Generator) -> Tensor:
+        pixels = images.bytes_batch(indices)
+        draws = [
+            draw_views(view, len(pixels), images.device, generator)
+            for view in (weak, strong)
+        ]
+        with torch.no_grad():
+            sure = classify(make_weak(pixels, draws[0])).float()[:, 0]
+        logits = classify(make_strong(pixels, draws[1])).float()[:, 0]
+        return self_label_loss(
+            torch.softmax(sure, dim=1), logits, threshold=threshold, balance=True
+        )
+
+    return step

@@ -1,0 +1,272 @@
+"""Semi-synthetic label shift (Appendix D): draw the plan first, take rows later.
+
+A labelled data set becomes a latent label shift problem in three steps, each a pure
+function of its arguments:
+
+1. :func:`draw_prevalence` draws the class mix of every domain;
+2. :func:`plan_domains` decides which rows go to which domain, reading the labels;
+3. :func:`take` picks the planned rows. It never sees a label, so nothing that is
+   fitted on its output can.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from shoal.probability import check_stochastic, normalize_rows
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The rows of one split, their domains, and how many rows of each kind.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,)
+        Positions in the data set, in random order (an order by class would give the
+        labels away); none occurs twice in a plan.
+    domains : ndarray of shape (n_rows,)
+        Domain of each row, 0 to n_domains - 1.
+    quota : ndarray of shape (n_domains, n_classes)
+        Number of rows of each class in each domain.
+    """
+
+    rows: Array
+    domains: Array
+    quota: Array
+
+    @property
+    def prevalence(self) -> Array:
+        """The class mix these rows have: the quota, divided by the domain's rows."""
+        return normalize_rows(self.quota)
+
+
+@dataclass(frozen=True)
+class ShiftPlan:
+    """Which rows of a labelled data set go to which domain; see :func:`plan_domains`.
+
+    The labels themselves are not kept.
+
+    Attributes
+    ----------
+    prevalence : ndarray of shape (n_domains, n_classes)
+        The class mix asked for. That of the rows of one split differs by rounding:
+        ``plan.splits["train"].prevalence``.
+    classes : ndarray of shape (n_classes,)
+        Label of each column of ``prevalence``.
+    splits : mapping of str to SplitPlan
+        ``"train"``, ``"valid"`` and, when it was given, ``"test"``.
+    n_samples : int
+        Number of rows of the data set that was planned for.
+    """
+
+    prevalence: Array
+    classes: Array
+    splits: Mapping[str, SplitPlan]
+    n_samples: int
+
+    def labels(self, labels: ArrayLike, split: str = "train") -> Array:
+        """Return the true classes of a split's rows, as codes 0..k-1, to score with.
+
+        ``labels`` are those of the whole data set, as given to :func:`plan_domains`.
+        """
+        values = np.asarray(labels)
+        self._check_length(len(values), "labels")
+        return np.searchsorted(self.classes, values[self._split(split).rows])
+
+    def _split(self, name: str) -> SplitPlan:
+        if name not in self.splits:
+            raise ValueError(
+                f"split={name!r} is not in this plan; it has {', '.join(self.splits)}"
+            )
+        return self.splits[name]
+
+    def _check_length(self, length: int, name: str) -> None:
+        if length != self.n_samples:
+            raise ValueError(
+                f"{name} has {length} rows, the plan was made for {self.n_samples}; "
+                "pass the whole data set, in the same order"
+            )
+
+
+def plan_domains(
+    labels: ArrayLike,
+    prevalence: ArrayLike,
+    *,
+    splits: Mapping[str, ArrayLike] | None = None,
+    valid_share: float = 0.1,
+    random_state: Any = None,
+) -> ShiftPlan:
+    """Distribute the rows of a labelled data set over domains, without replacement.
+
+    In each split, the number of rows of class y in domain d is ::
+
+        floor(p_d(y) / r * smallest class count / max_y mean_d p_d(y))
+
+    so that domains are equally large up to rounding and no class runs out of rows;
+    the surplus is left out. Rows are drawn at random within a class.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        True classes. The i-th smallest distinct label is column i of ``prevalence``.
+    prevalence : array-like of shape (n_domains, n_classes)
+        Class mix of each domain, e.g. from :func:`draw_prevalence`.
+    splits : mapping of str to array-like of int, default=None
+        Row positions of ``"train"`` and, if wanted, ``"valid"`` and ``"test"``;
+        they must not overlap. None: all rows are ``"train"``. Without a ``"valid"``
+        entry, a random ``valid_share`` of the training rows becomes it.
+    valid_share : float, default=0.1
+        0 makes no validation split.
+    random_state : int, RandomState instance or None, default=None
+        The plan is a function of this and the other arguments.
+
+    Returns
+    -------
+    ShiftPlan
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shoal_bench.shift import plan_domains, take
+    >>> X, labels = np.arange(100).reshape(50, 2), np.repeat(["ant", "bee"], 25)
+    >>> plan = plan_domains(labels, [[0.8, 0.2], [0.4, 0.6]], valid_share=0,
+    ...                     random_state=0)
+    >>> plan.splits["train"].quota
+    array([[16,  4],
+           [ 8, 12]])
+    >>> X_train, domains = take(plan, X)
+    >>> X_train.shape, np.bincount(domains)
+    ((40, 2), array([20, 20]))
+    """
+    label_array = np.asarray(labels)
+    matrix = normalize_rows(check_stochastic(prevalence, "prevalence").clip(min=0))
+    classes, codes = np.unique(label_array, return_inverse=True)
+    if len(classes) != matrix.shape[1]:
+        raise ValueError(
+            f"prevalence has {matrix.shape[1]} columns, labels has {len(classes)} "
+            "distinct values; give one column per class"
+        )
+    generator = check_random_state(random_state)
+    parts = _check_splits(splits, len(label_array))
+    parts = _add_valid(parts, valid_share, generator)
+    planned = {
+        name: _plan_split(rows, codes, matrix, name, generator)
+        for name, rows in parts.items()
+    }
+    return ShiftPlan(matrix, classes, planned, len(label_array))
+
+
+def take(plan: ShiftPlan, X: Any, split: str = "train") -> tuple[Any, Array]:
+    """Rows of one split and the domain each belongs to; no label is involved.
+
+    Parameters
+    ----------
+    plan : ShiftPlan
+    X : array, sparse matrix, DataFrame or sequence of length plan.n_samples
+        The whole data set that was planned for.
+    split : str, default="train"
+
+    Returns
+    -------
+    X : same kind as given
+    domains : ndarray of shape (n_rows,)
+    """
+    length = X.shape[0] if hasattr(X, "shape") else len(X)
+    plan._check_length(length, "X")
+    part = plan._split(split)
+    if hasattr(X, "iloc"):
+        return X.iloc[part.rows], part.domains.copy()
+    if hasattr(X, "shape"):
+        return X[part.rows], part.domains.copy()
+    return [X[row] for row in part.rows], part.domains.copy()
+
+
+def _check_splits(
+    splits: Mapping[str, ArrayLike] | None, n_samples: int
+) -> dict[str, Array]:
+    if splits is None:
+        return {"train": np.arange(n_samples)}
+    unknown = set(splits) - {"train", "valid", "test"}
+    if unknown or "train" not in splits:
+        raise ValueError(
+            "splits must map 'train' and, if wanted, 'valid' and 'test' to row "
+            f"positions, got {list(splits)}"
+        )
+    parts = {
+        name: np.asarray(splits[name])
+        for name in ("train", "valid", "test")
+        if name in splits
+    }
+    for name, rows in parts.items():
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise ValueError(f"splits[{name!r}] must be a 1-D array of row positions")
+        if rows.size and not 0 <= rows.min() <= rows.max() < n_samples:
+            raise ValueError(
+                f"splits[{name!r}] has positions outside 0..{n_samples - 1}, the rows "
+                "of labels"
+            )
+    together = np.concatenate(list(parts.values()))
+    if len(np.unique(together)) != len(together):
+        raise ValueError(
+            "splits repeats rows; every row may be in one split only, once"
+        )
+    return parts
+
+
+def _add_valid(
+    parts: dict[str, Array], valid_share: float, generator: np.random.RandomState
+) -> dict[str, Array]:
+    """Set aside part of the training rows for validation unless there are such rows."""
+    if not 0 <= valid_share < 1:
+        raise ValueError(
+            f"valid_share must be at least 0 and below 1, got {valid_share!r}"
+        )
+    n_valid = round(valid_share * len(parts["train"]))
+    if "valid" in parts or not n_valid:
+        return parts
+    shuffled = generator.permutation(parts["train"])
+    return {**parts, "train": shuffled[n_valid:], "valid": shuffled[:n_valid]}
+
+
+def _plan_split(
+    rows: Array,
+    codes: Array,
+    prevalence: Array,
+    name: str,
+    generator: np.random.RandomState,
+) -> SplitPlan:
+    n_domains, n_classes = prevalence.shape
+    counts = np.bincount(codes[rows], minlength=n_classes)
+    quota = _quota(prevalence, int(counts.min()))
+    filled = quota.any(axis=1)
+    if not filled.all():
+        raise ValueError(
+            f"splits: {name} has too few rows, domain {int(filled.argmin())} would be "
+            f"empty (rarest class: {int(counts.min())} rows, {n_domains} domains); use "
+            "more rows or fewer domains"
+        )
+    chosen, domains = [], []
+    for label in range(n_classes):
+        candidates = generator.permutation(rows[codes[rows] == label])
+        chosen.append(candidates[: quota[:, label].sum()])
+        domains.append(np.repeat(np.arange(n_domains), quota[:, label]))
+    order = generator.permutation(int(quota.sum()))
+    return SplitPlan(
+        np.concatenate(chosen)[order], np.concatenate(domains)[order], quota
+    )
+
+
+def _quota(prevalence: Array, smallest_count: int) -> Array:
+    """Rows per domain and class, the most that keep domains equal (ERRATA 13)."""
+    n_domains = len(prevalence)
+    share = prevalence / n_domains * smallest_count / prevalence.mean(axis=0).max()
+    # Without the guard .3 / 3 * 30 / .1 is one row short. It cannot overdraw a class:
+    # shares add up to smallest_count at most, and whole numbers just above do too.
+    return np.asarray(np.floor(share + 1e-9), dtype=np.intp)
