@@ -12,7 +12,7 @@ from shoal.report.figures._svg import element, picture
 
 # ---- checks --------------------------------------------------------------------------
 
-HEIGHT = 30
+BAR_HEIGHT = 30
 
 
 class Gauge(NamedTuple):
@@ -140,7 +140,7 @@ def check_bar(gauge: Gauge, status: str) -> Markup:
         element("title", gauge.text),
         *parts,
         width="100%",
-        height=HEIGHT,
+        height=BAR_HEIGHT,
         role="img",
         aria_label=f"{gauge.text}. {marks}.",
         class_="gauge",

@@ -184,7 +184,7 @@ def simplex_least_squares(
 N_ITER = 24  # of splitting; fewer leave more to Newton steps, and take longer
 # Over-relaxation, and penalties of domains and classes in units of the curvature:
 # these needed the fewest iterations in our trials.
-RELAXATION, DOMAIN_PENALTY, CLASS_PENALTY = 1.8, 1.2, 1.5
+OVER_RELAXATION, DOMAIN_PENALTY, CLASS_PENALTY = 1.8, 1.2, 1.5
 # Probabilities of a domain below this are the rounding error of some softmax.
 NOISE = 1e-12
 EXACT = 1e-12  # what rounding errors may do to an exact mixture
@@ -245,8 +245,8 @@ class _LikelihoodSplitting:
         both = np.vstack([corners.T, np.eye(k)])
         multipliers = np.append(1 / penalty, np.zeros(k))
 
-        self.to_classes = _narrow(RELAXATION * response @ to_classes)
-        self.offset = _narrow(RELAXATION * offset[:, None])
+        self.to_classes = _narrow(OVER_RELAXATION * response @ to_classes)
+        self.offset = _narrow(OVER_RELAXATION * offset[:, None])
         self.to_domains = _narrow(corners.T)
         self.start = _narrow(both @ self.free)
         self.start_offset = _narrow(both @ self.free_offset - multipliers[:, None])
@@ -275,8 +275,8 @@ class _LikelihoodSplitting:
             np.abs(classes, out=class_size)
             np.matmul(self.to_classes, size, out=x)
             x += self.offset
-            size *= RELAXATION / 2
-            signed *= 1 - RELAXATION / 2
+            size *= OVER_RELAXATION / 2
+            signed *= 1 - OVER_RELAXATION / 2
             signed -= size
             domains += np.matmul(self.to_domains, x, out=mixed)
             classes += x
