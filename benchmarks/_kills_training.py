@@ -29,7 +29,7 @@ class Training:
 
     def train(self, storage: Path, **options: Any) -> Any:
         """The network, trained by two workers."""
-        from shoal.vision._ray import train_on_ray
+        from shoal.vision import train_on_ray
 
         return train_on_ray(make_train(), storage, workers=2, gpu=False, **options)
 
@@ -61,8 +61,7 @@ def make_train() -> Any:
     def train(checkpoint: Any) -> Any:
         import torch
 
-        from shoal.vision._nets import Backbone
-        from shoal.vision._simclr import simclr
+        from shoal.vision import Backbone, simclr
 
         class Tiny(Backbone):
             n_features = 16

@@ -15,21 +15,22 @@ import torch
 from torch import nn
 
 from shoal import DDFA
-from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets import draw_prevalence, plan_domains, take
 from shoal.metrics import (
     majority_accuracy,
     match_classes,
     matched_accuracy,
     prevalence_error,
 )
-from shoal.vision._discriminator import ImageDiscriminator
-from shoal.vision._nets import Backbone
-from shoal.vision._simclr import simclr
+from shoal.vision import (
+    Backbone,
+    FineTuning,
+    ImageDiscriminator,
+    ImageMixture,
+    simclr,
+)
 from shoal.vision.augment import ColorJitter, RandomResizedCrop, compose
-from shoal.vision.mixture._estimator import ImageMixture
-from shoal.vision.mixture._finetune import FineTuning
 from shoal_bench.datasets import load_fashion_mnist
-from shoal_bench.shift import plan_domains, take
 
 N_TRAIN, N_TEST = 5_000, 2_000
 

@@ -16,9 +16,8 @@ from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import CountVectorizer
 
 from shoal import DiscreteMixture
-from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets import draw_prevalence, plan_domains, take
 from shoal.metrics import matched_accuracy
-from shoal_bench.shift import plan_domains, take
 
 SUBJECTS = ("stats", "special", "signal", "optimize", "linalg")
 PARAGRAPHS = 3  # a page

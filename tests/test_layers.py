@@ -32,7 +32,6 @@ STILL: set[tuple[str, str]] = {
     ("analysis", "ddfa"),
     ("analysis", "discrete"),
     ("analysis", "mixture"),
-    ("cli", "shoal_bench"),
     ("io", "vision"),
 }
 

@@ -161,7 +161,7 @@ def import_all(names: list[str]) -> str:
 
 
 def test_tabular_benchmarks_need_none_of_them_either():
-    names = ["paper", "panel", "published", "shift"]
+    names = ["paper", "panel", "published"]
     code = import_all([f"shoal_bench.{name}" for name in names])
     assert run(WITHOUT_HEAVY + code) == ""
 

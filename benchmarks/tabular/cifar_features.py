@@ -23,6 +23,7 @@ from joblib import Parallel, delayed
 
 import shoal
 from shoal import DomainMixture
+from shoal.datasets import plan_domains, take
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 from shoal_bench.published import (
@@ -31,7 +32,6 @@ from shoal_bench.published import (
     paper_prevalence,
     paper_results,
 )
-from shoal_bench.shift import plan_domains, take
 
 RECORDS = Path(__file__).parents[2] / "results" / "tabular" / "cifar_features.jsonl"
 CELLS = [

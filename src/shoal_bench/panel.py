@@ -22,7 +22,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from shoal.datasets import load_penguins, load_portal_rodents, make_latent_shift
+from shoal.datasets import (
+    load_penguins,
+    load_portal_rodents,
+    make_latent_shift,
+    plan_domains,
+    take,
+)
 from shoal.ddfa import DDFA
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import (
@@ -37,7 +43,6 @@ from shoal.probability import shift_prior
 from shoal_bench import paper
 from shoal_bench.datasets import load_fashion_mnist, load_mnist
 from shoal_bench.published import paper_prevalence
-from shoal_bench.shift import plan_domains, take
 
 Array = NDArray[Any]
 

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 
-from shoal.datasets import make_latent_shift
+from shoal.datasets import make_latent_shift, plan_domains, take
 from shoal.datasets._files import DATA_DIR, find_file
 from shoal_bench.datasets import load_fashion_mnist
 from shoal_bench.published import PAPER_DATASETS, paper_prevalence
-from shoal_bench.shift import plan_domains, take
 from shoal_bench.spec import Spec
 
 Array = NDArray[Any]

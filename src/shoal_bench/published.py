@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets import draw_prevalence
 
 Array = NDArray[Any]
 

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning, SubsampleWarning
 from shoal.probability import normalize_rows
+from shoal.stages import published
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator, EarlyStoppedMLP
 from shoal.stages.factorize import Factorizer
@@ -75,7 +76,7 @@ def test_every_part_is_the_published_one():
 
 def test_without_faiss_all_rows_are_clustered_by_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr(paper, "find_spec", lambda name: None)
+    monkeypatch.setattr(published, "find_spec", lambda name: None)
     discretizer = paper.ddfa(3).discretizer
     assert discretizer.engine == "sklearn"
     assert discretizer.max_points_per_centroid is None

@@ -84,8 +84,7 @@ def digits() -> DemoData:
     import pandas as pd
     from sklearn.datasets import load_digits
 
-    from shoal.datasets._prevalence import draw_prevalence
-    from shoal_bench.shift import plan_domains, take
+    from shoal.datasets import draw_prevalence, plan_domains, take
 
     pixels, labels = load_digits(return_X_y=True)
     mixes = draw_prevalence(10, N_SITES, ALPHA, MAX_CONDITION, random_state=0)
@@ -141,9 +140,11 @@ def _gaussians(X: Any, domains: Any, k: int, seed: int) -> tuple[Any, Any]:
 
 
 def _published(X: Any, domains: Any, k: int, seed: int) -> tuple[Any, Any]:
-    from shoal_bench import paper
+    from shoal import DDFA
+    from shoal.stages.published import published_stages
 
-    model = paper.ddfa(k, random_state=seed).fit(X, domains)
+    stages = published_stages(k, random_state=seed)
+    model = DDFA(k, **stages, random_state=seed).fit(X, domains)
     return model.labels_, model.prevalence_
 
 

@@ -4,6 +4,9 @@ Every loader returns a bunch with ``X``, ``domains``, ``labels`` (true classes, 
 scoring only), ``feature_names``, ``description`` and ``licence``. Files that do not
 ship with the package are given by ``path`` or lie in the folder that the environment
 variable ``SHOAL_DATA_DIR`` names; the commands in ``scripts/data`` put them there.
+
+Labelled data become a problem of several domains in three steps:
+:func:`draw_prevalence`, :func:`plan_domains`, :func:`take`.
 """
 
 from shoal.datasets._folders import load_image_folder
@@ -14,9 +17,12 @@ from shoal.datasets._organic import (
     load_hawks,
     load_thyroid,
 )
+from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets._shift import plan_domains, take
 from shoal.datasets._tables import load_penguins, load_portal_rodents
 
 __all__ = [
+    "draw_prevalence",
     "load_activities",
     "load_asteroids",
     "load_hawks",
@@ -25,4 +31,6 @@ __all__ = [
     "load_portal_rodents",
     "load_thyroid",
     "make_latent_shift",
+    "plan_domains",
+    "take",
 ]

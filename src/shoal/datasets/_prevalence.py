@@ -71,7 +71,7 @@ def draw_prevalence(
 
     Examples
     --------
-    >>> from shoal_bench.shift import draw_prevalence
+    >>> from shoal.datasets import draw_prevalence
     >>> draw_prevalence(2, 3, alpha=3, max_condition=5, random_state=0).round(2)
     array([[0.72, 0.28],
            [0.92, 0.08],

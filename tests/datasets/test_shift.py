@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets import draw_prevalence, plan_domains, take
 from shoal.probability import condition_number
-from shoal_bench.shift import plan_domains, take
 
 # Prevalences
 

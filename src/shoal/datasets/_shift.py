@@ -3,7 +3,7 @@
 A labelled data set becomes a latent label shift problem in three steps, each a pure
 function of its arguments:
 
-1. :func:`draw_prevalence` draws the class mix of every domain;
+1. :func:`shoal.datasets.draw_prevalence` draws the class mix of every domain;
 2. :func:`plan_domains` decides which rows go to which domain, reading the labels;
 3. :func:`take` picks the planned rows. It never sees a label, so nothing that is
    fitted on its output can.
@@ -117,7 +117,7 @@ def plan_domains(
     labels : array-like of shape (n_samples,)
         True classes. The i-th smallest distinct label is column i of ``prevalence``.
     prevalence : array-like of shape (n_domains, n_classes)
-        Class mix of each domain, e.g. from :func:`draw_prevalence`.
+        Class mix of each domain, e.g. from :func:`shoal.datasets.draw_prevalence`.
     splits : mapping of str to array-like of int, default=None
         Row positions of ``"train"`` and, if wanted, ``"valid"`` and ``"test"``;
         they must not overlap. None: all rows are ``"train"``. Without a ``"valid"``
@@ -134,7 +134,7 @@ def plan_domains(
     Examples
     --------
     >>> import numpy as np
-    >>> from shoal_bench.shift import plan_domains, take
+    >>> from shoal.datasets import plan_domains, take
     >>> X, labels = np.arange(100).reshape(50, 2), np.repeat(["ant", "bee"], 25)
     >>> plan = plan_domains(labels, [[0.8, 0.2], [0.4, 0.6]], valid_share=0,
     ...                     random_state=0)
