@@ -24,7 +24,7 @@ from sklearn.mixture import GaussianMixture
 
 from shoal import DomainMixture
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.mixture._likelihood import MixtureProblem, Penalties
+from shoal.likelihood._problem import MixtureProblem, Penalties
 
 RECORD = Path(__file__).parents[1] / "results" / "performance" / "mixture.json"
 

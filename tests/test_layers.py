@@ -14,7 +14,7 @@ FLOORS = (
     ("validation",),
     ("_features", "_novelty"),
     ("stages",),
-    ("_rank", "_words"),
+    ("_rank", "_words", "likelihood"),
     ("analysis",),
     ("base",),
     ("ddfa", "discrete", "mixture", "density"),

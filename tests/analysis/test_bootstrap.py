@@ -11,7 +11,7 @@ from shoal.analysis._resample import MixtureRefit, make_resampler, proportions_r
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture._likelihood import MixtureProblem, optimize
+from shoal.likelihood._problem import MixtureProblem, optimize
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer

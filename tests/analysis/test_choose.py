@@ -7,13 +7,14 @@ from sklearn.base import clone
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal._rank import RankResult
 from shoal.analysis._choose import choose_n_classes
+from shoal.analysis._decide import Evidence, decide, smooth
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture._curve import baseline, make_curve, smooth
-from shoal.mixture._held_out import HeldOut
+from shoal.likelihood._held_out import HeldOut
+from shoal.likelihood._rows import TrainingRows
+from shoal.mixture._curve import baseline, make_curve
 from shoal.mixture._ladder import Options
-from shoal.mixture._n_classes import Evidence, decide, pick_n_classes
-from shoal.mixture._rows import TrainingRows
+from shoal.mixture._n_classes import pick_n_classes
 
 PENGUINS = load_penguins()
 

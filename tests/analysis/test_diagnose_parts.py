@@ -31,9 +31,9 @@ from shoal.analysis.diagnose._rows import (
     naming_columns,
 )
 from shoal.datasets import make_latent_shift
-from shoal.mixture._likelihood import MixtureProblem
-from shoal.mixture._rows import fold_of_rows
+from shoal.likelihood._problem import MixtureProblem
 from shoal.validation import row_weights
+from shoal.validation._sampling import fold_of_rows
 
 
 def make_problem(X, codes, n_domains, weight=None):

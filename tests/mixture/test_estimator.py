@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from shoal import DomainMixture
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.metrics import match_classes, matched_accuracy, prevalence_error
-from shoal.mixture._likelihood import MixtureProblem, Penalties
-from shoal.mixture._starts import (
+from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.likelihood._starts import (
     climb,
     cluster_rows,
     find_starts,
@@ -22,6 +21,7 @@ from shoal.mixture._starts import (
     merge_costs,
     worst_clusters,
 )
+from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 from shoal.probability import domain_given_class, match_rows
 
 QUICK = {"search": False, "random_state": 0}

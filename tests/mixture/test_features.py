@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from shoal.mixture._features import FeatureMap
+from shoal.likelihood._features import FeatureMap
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
-from shoal.mixture import _likelihood as objective
-from shoal.mixture._likelihood import (
+from shoal.likelihood import _problem as objective
+from shoal.likelihood._problem import (
     MixtureProblem,
     Penalties,
     make_blocks,

@@ -5,12 +5,12 @@ import pytest
 
 from shoal import DomainMixture
 from shoal.datasets import make_latent_shift
-from shoal.mixture._features import FeatureMap
-from shoal.mixture._held_out import HeldOut
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._held_out import HeldOut
+from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.likelihood._starts import find_starts
 from shoal.mixture._ladder import LEAST_GAIN, beats
-from shoal.mixture._likelihood import MixtureProblem, Penalties
 from shoal.mixture._search import _climb_path, _within_one_error
-from shoal.mixture._starts import find_starts
 
 WEIGHT = np.full(4, 0.25)
 

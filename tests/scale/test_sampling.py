@@ -6,11 +6,11 @@ import pytest
 
 from shoal.exceptions import InputError
 from shoal.io.read._options import Options
-from shoal.mixture._rows import even_quota
 from shoal.scale import _sampling as sampling
 from shoal.scale import draw
 from shoal.scale._running import begin
 from shoal.scale._sampling import draw_table
+from shoal.validation._sampling import even_quota
 
 
 def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):

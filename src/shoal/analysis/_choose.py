@@ -1,6 +1,6 @@
 """How many classes: a curve and a choice, not only a number.
 
-What the choice rests on is told in :mod:`shoal.mixture._n_classes`.
+What the choice rests on is told in :mod:`shoal.analysis._decide`.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from shoal.analysis._decide import Evidence, check_candidates, decide
 from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import Order, refit_evidence
+from shoal.likelihood._problem import Fit
 from shoal.mixture._curve import Curve, Point, baseline, make_curve, quiet_rank
-from shoal.mixture._likelihood import Fit
-from shoal.mixture._n_classes import Evidence, check_candidates, decide
 from shoal.validation import check_whole, check_X_domains
 
 Array = np.ndarray[Any, Any]

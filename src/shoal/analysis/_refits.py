@@ -11,12 +11,16 @@ from sklearn.base import clone
 
 from shoal._rank import RankResult, supported_rank
 from shoal._words import check_counts, list_words, sum_by_domain, thin_words
+from shoal.analysis._decide import (
+    Evidence,
+    check_candidates,
+    default_folds,
+    rank_clusters,
+    smooth,
+)
 from shoal.analysis._draws import match_by_rows
 from shoal.exceptions import ShoalWarning
-from shoal.mixture._curve import default_folds, rank_clusters, smooth
-from shoal.mixture._held_out import HeldOut
-from shoal.mixture._n_classes import Evidence, check_candidates
-from shoal.mixture._rows import fold_of_rows
+from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.validation import (
@@ -26,6 +30,7 @@ from shoal.validation import (
     resolve_domain_weight,
     row_weights,
 )
+from shoal.validation._sampling import fold_of_rows
 
 # ---- What to try first where time is short -------------------------------------------
 

@@ -16,8 +16,8 @@ from shoal.analysis._draws import (
     mixture_proportions,
 )
 from shoal.base._merged import add_up, original
-from shoal.mixture._likelihood import Fit, MixtureProblem, optimize
-from shoal.mixture._starts import (
+from shoal.likelihood._problem import Fit, MixtureProblem, optimize
+from shoal.likelihood._starts import (
     anchor_guesses,
     climb,
     cluster_counts,

@@ -16,40 +16,43 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal._rank import RankResult, soften, supported_rank
-from shoal.exceptions import IdentifiabilityWarning
-from shoal.mixture._features import LINEAR, FeatureMap
-from shoal.mixture._held_out import HeldOut, held_out
-from shoal.mixture._ladder import (
-    Options,
-    beats,
-    feature_map,
-    list_expansions,
-    list_scales,
+from shoal._rank import RankResult, supported_rank
+from shoal.analysis._decide import (
+    LEAST_CLUSTERS,
+    ROWS_PER_CELL,
+    default_folds,
+    rank_clusters,
+    smooth,
 )
-from shoal.mixture._likelihood import Fit, MixtureProblem, Penalties
-from shoal.mixture._rows import TrainingRows, fold_of_rows
-from shoal.mixture._starts import (
+from shoal.exceptions import IdentifiabilityWarning
+from shoal.likelihood._features import LINEAR, FeatureMap
+from shoal.likelihood._held_out import HeldOut, held_out
+from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
+from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
+from shoal.likelihood._starts import (
     anchor_guesses,
     climb,
     cluster_rows,
     joint_table,
     merge_costs,
 )
+from shoal.mixture._ladder import (
+    Options,
+    beats,
+    list_scales,
+)
 from shoal.probability import class_posterior
+from shoal.validation._sampling import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
 MAX_ROWS = 6_000
-SMALL_TABLE = 2_000
 RANK_ROWS = 20_000
 FEATURE_ROWS = 4_000
 # Small tables need more ridge than the rule of the estimator gives: one overconfident
 # row would decide the curve.
 RIDGE_TIMES_ROWS = 0.3
 CLUSTERS_PER_CLASS = 6
-ROWS_PER_CELL = 4
-LEAST_CLUSTERS = 24
 BUMPS = (60,)
 N_FROZEN, N_JOINT = 20, 30
 
@@ -189,31 +192,11 @@ def quiet_rank(
         return supported_rank(clusters, sample.codes, n_null=n_null, random_state=seed)
 
 
-def rank_clusters(n_rows: int, n_domains: int) -> int:
-    """Clusters to look for the rank in: as many as rows can fill in every domain."""
-    most = max(n_rows // (ROWS_PER_CELL * n_domains), 4)
-    return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
-
-
-def default_folds(n_rows: int) -> int:
-    """Folds that leave enough rows to fit, at a cost that large tables can bear."""
-    return 5 if n_rows < SMALL_TABLE else 3
-
-
 def baseline(problem: MixtureProblem) -> HeldOut:
     """Score of knowing nothing but the weights of the domains."""
     weight = problem.row_weight.astype(float)
     share = np.bincount(problem.codes, weight, minlength=problem.n_domains)
     return HeldOut(np.log(share)[problem.codes], weight)
-
-
-def smooth(score: HeldOut, n_domains: int) -> HeldOut:
-    """The score after mixing the fit with one imaginary row of an unknown domain.
-
-    A held-out row that the fit calls impossible then costs log n, not infinity.
-    """
-    softened = soften(np.exp(score.each), 1 / n_domains, len(score.each) - 1)
-    return HeldOut(np.log(softened), score.weight)
 
 
 def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:

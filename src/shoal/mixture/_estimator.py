@@ -14,11 +14,11 @@ from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.mixture._features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.likelihood._problem import softmax_classes
+from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.mixture._ladder import Options
-from shoal.mixture._likelihood import softmax_classes
 from shoal.mixture._n_classes import has_signal, pick_n_classes
-from shoal.mixture._rows import TrainingRows, limit_weight
 from shoal.mixture._search import Solution, find_solution
 from shoal.probability import canonical_order
 from shoal.validation import (

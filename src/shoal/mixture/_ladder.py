@@ -4,14 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from shoal._features import ROWS_PER_COLUMN, few_components, is_wide
-from shoal.mixture._features import LINEAR, SCALES, FeatureMap
-from shoal.mixture._held_out import HeldOut, held_out
-from shoal.mixture._likelihood import Fit, MixtureProblem, Penalties
-from shoal.mixture._rows import TrainingRows, fold_of_rows
-from shoal.mixture._starts import Start, best_starts, find_starts
+from shoal.likelihood._features import LINEAR, SCALES, FeatureMap
+from shoal.likelihood._held_out import HeldOut, held_out
+from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
+from shoal.likelihood._rows import BUMPS, TrainingRows, feature_map, list_expansions
+from shoal.likelihood._starts import Start, best_starts, find_starts
+from shoal.validation._sampling import fold_of_rows
 
 # ---- What a fit leaves open, and how hard to look for it -----------------------------
 
@@ -90,8 +89,6 @@ ALIKE = 1.5
 DOUBT = 2.0
 # Nats that are not worth further columns, however small the standard error.
 LEAST_GAIN = 1e-3
-# Numbers of bumps to try; a bump is one more column to be learned.
-BUMPS = (150, 100, 60)
 
 
 @dataclass(frozen=True)
@@ -273,48 +270,3 @@ def _probe_scale(
     quick = replace(options, search=True, n_random=0, n_starts=1)
     ladder = _Ladder(small, small, n_classes, quick, rng, {})
     return ladder.choose(list(SCALES), simplest).features.scale
-
-
-def list_expansions(
-    sample: TrainingRows,
-    expansion: str,
-    bumps: tuple[int, ...] = BUMPS,
-    n_rows: int | None = None,
-) -> list[str]:
-    """Expansions to compare, simplest first; ``bumps`` are the numbers of them.
-
-    Whether there are too few rows for the columns is asked of the whole table, of
-    ``n_rows``: all of them are fitted in the end.
-    """
-    if expansion != "auto":
-        return [expansion]
-    if is_wide(sample.n_rows if n_rows is None else n_rows, sample.X.shape[1]):
-        return ["components", "linear"]
-    if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
-        return ["linear"]
-    return ["linear", "rbf"]
-
-
-def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
-    """As many bumps as the rows can carry, or None."""
-    for count in bumps:
-        if sample.n_rows >= ROWS_PER_COLUMN * (sample.X.shape[1] + count):
-            return count
-    return None
-
-
-def feature_map(
-    sample: TrainingRows, scale: str, expansion: str, bumps: tuple[int, ...], seed: int
-) -> FeatureMap:
-    """Features of one rung, fitted; as many bumps as the rows can carry."""
-    n_components = _n_bumps(sample, bumps) or bumps[-1]
-    if expansion == "components":
-        n_components = few_components(sample.n_rows)
-    features = FeatureMap(
-        scale,
-        expansion,
-        n_components=n_components,
-        discriminator=sample.discriminator,
-        random_state=seed,
-    )
-    return features.fit(sample.X, sample.row_weight)

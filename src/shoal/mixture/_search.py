@@ -10,8 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mixture._features import FeatureMap
-from shoal.mixture._held_out import HeldOut, held_out
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._held_out import HeldOut, held_out
+from shoal.likelihood._problem import (
+    Fit,
+    MixtureProblem,
+    Penalties,
+    optimize,
+    optimize_by_em,
+)
+from shoal.likelihood._rows import TrainingRows
+from shoal.likelihood._starts import cluster_rows, improve_by_moves
 from shoal.mixture._ladder import (
     MANY_CLASSES,
     RIDGE_FACTOR,
@@ -20,16 +29,8 @@ from shoal.mixture._ladder import (
     Rung,
     choose_rung,
 )
-from shoal.mixture._likelihood import (
-    Fit,
-    MixtureProblem,
-    Penalties,
-    optimize,
-    optimize_by_em,
-)
-from shoal.mixture._rows import TrainingRows, fold_of_rows
-from shoal.mixture._starts import cluster_rows, improve_by_moves
 from shoal.probability import normalize_rows
+from shoal.validation._sampling import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 

@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from shoal.mixture._rows import stratified_sample
 from shoal.validation import encode_column, is_sparse
+from shoal.validation._sampling import stratified_sample
 
 # ---- What tells a class from the rest: its features, or its words --------------------
 

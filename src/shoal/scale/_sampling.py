@@ -20,7 +20,6 @@ from shoal.io.read._reading import read
 from shoal.io.table._cells import words
 from shoal.io.table._domains import THIN, DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
-from shoal.mixture._rows import even_quota
 from shoal.scale._parts import Part
 from shoal.scale._rows import Rows, chance_of, domains_of
 from shoal.scale._running import (
@@ -33,6 +32,7 @@ from shoal.scale._running import (
     unpack_frames,
 )
 from shoal.validation import check_whole
+from shoal.validation._sampling import even_quota
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from sklearn.ensemble import ExtraTreesClassifier
 
 from shoal._rank import soften
-from shoal.mixture._likelihood import MixtureProblem, Penalties, optimize
+from shoal.likelihood._problem import MixtureProblem, Penalties, optimize
 
 Array = np.ndarray[Any, Any]
 

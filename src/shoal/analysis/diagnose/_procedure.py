@@ -32,9 +32,9 @@ from shoal.analysis.diagnose._rows import (
 from shoal.analysis.diagnose._thresholds import THRESHOLDS
 from shoal.base._merged import original
 from shoal.exceptions import ShoalWarning
-from shoal.mixture._rows import stratified_sample
 from shoal.probability import condition_number
 from shoal.validation import check_whole, encode_domains
+from shoal.validation._sampling import stratified_sample
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from shoal.analysis.diagnose._rows import DiagnosisRows
-from shoal.mixture._likelihood import Fit, MixtureProblem, optimize
-from shoal.mixture._starts import best_starts, climb, find_starts
+from shoal.likelihood._problem import Fit, MixtureProblem, optimize
+from shoal.likelihood._starts import best_starts, climb, find_starts
 from shoal.probability import balance_domains, class_posterior
 
 Array = np.ndarray[Any, Any]

@@ -13,17 +13,17 @@ from shoal.analysis.diagnose._guess import Gain
 from shoal.base._merged import original
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._held_out import held_out
+from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
+from shoal.likelihood._starts import cluster_rows
 from shoal.mixture._estimator import DomainMixture
-from shoal.mixture._features import FeatureMap
-from shoal.mixture._held_out import held_out
-from shoal.mixture._ladder import feature_map, list_expansions
-from shoal.mixture._likelihood import MixtureProblem, Penalties
-from shoal.mixture._rows import TrainingRows, fold_of_rows
-from shoal.mixture._starts import cluster_rows
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.discriminate._candidates import is_given
 from shoal.validation import encode_column, is_sparse, row_weights
 from shoal.validation._rows import canonical_rows
+from shoal.validation._sampling import fold_of_rows
 
 # ---- table ---------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from shoal.analysis._draws import Refit
 from shoal.analysis._resample import MixtureRefit
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
+from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
-from shoal.mixture._likelihood import Fit
 from shoal.validation import check_whole, resolve_domain_weight
 from shoal.vision._data import ImageSet, check_share, hold_out
 from shoal.vision._devices import pick_device

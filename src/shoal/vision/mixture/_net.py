@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shoal._novelty import fit_novelty
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._problem import Fit, MixtureProblem, optimize
+from shoal.likelihood._starts import climb
 from shoal.mixture import DomainMixture
-from shoal.mixture._features import FeatureMap
-from shoal.mixture._likelihood import Fit, MixtureProblem, optimize
-from shoal.mixture._starts import climb
 from shoal.probability import canonical_order, class_posterior, normalize_rows
 from shoal.validation import row_weights
 from shoal.vision._nets import Backbone

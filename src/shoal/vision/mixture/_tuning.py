@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
-from shoal.mixture._likelihood import Fit
 from shoal.validation import row_weights
 from shoal.vision._data import ImageSet, SplitRows
 from shoal.vision._encode import nearest

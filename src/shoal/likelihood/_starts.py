@@ -10,8 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal.mixture._likelihood import Fit, MixtureProblem, Penalties, optimize
-from shoal.mixture._rows import fold_of_rows, stratified_sample
+from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
 from shoal.probability import normalize_rows
 from shoal.stages.factorize._anchors import (
     candidate_rows,
@@ -19,6 +18,7 @@ from shoal.stages.factorize._anchors import (
     successive_projection,
 )
 from shoal.stages.factorize._iterative import em_step
+from shoal.validation._sampling import fold_of_rows, stratified_sample
 
 # ---- starts --------------------------------------------------------------------------
 

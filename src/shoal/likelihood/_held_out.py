@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from shoal.mixture._likelihood import MixtureProblem, Penalties
-from shoal.mixture._starts import climb
+from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.likelihood._starts import climb
 
 Array = np.ndarray[Any, Any]
 

@@ -1,66 +1,24 @@
-"""Training rows in canonical order, and samples and folds within domains."""
+"""Training rows in canonical order, and the features that they can carry."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from shoal.mixture._features import FeatureMap
-from shoal.mixture._likelihood import MixtureProblem
+from shoal._features import ROWS_PER_COLUMN, few_components, is_wide
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._problem import MixtureProblem
 from shoal.validation import row_weights
-
-# ---- Samples and folds of rows, drawn within domains ---------------------------------
+from shoal.validation._sampling import stratified_sample
 
 Array = np.ndarray[Any, Any]
-
-
-def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> Array:
-    """At most ``max_rows`` row numbers, spread as evenly over domains as they allow.
-
-    ``codes`` is sorted. A small domain gives all its rows and leaves its unused share
-    to the larger ones.
-    """
-    n_domains = int(codes[-1]) + 1
-    if len(codes) <= max_rows:
-        return np.arange(len(codes))
-    sizes = np.bincount(codes, minlength=n_domains)
-    quota = even_quota(sizes, max_rows)
-    starts = np.r_[0, np.cumsum(sizes)[:-1]]
-    picks = [
-        start + np.sort(rng.choice(size, take, replace=False))
-        for start, size, take in zip(starts, sizes, quota, strict=True)
-    ]
-    return np.concatenate(picks)
-
-
-def even_quota(sizes: Array, max_rows: int) -> Array:
-    """How many rows each domain gives to a sample of at most ``max_rows``.
-
-    >>> even_quota(np.array([5, 100, 100]), 45)
-    array([ 5, 20, 20])
-    """
-    quota = np.zeros(len(sizes), dtype=int)
-    left = max_rows
-    for rank, domain in enumerate(np.argsort(sizes, kind="stable")):
-        quota[domain] = min(sizes[domain], left // (len(sizes) - rank))
-        left -= quota[domain]
-    return quota
-
-
-def fold_of_rows(codes: Array, n_folds: int, rng: np.random.Generator) -> Array:
-    """Fold of each row; every domain is spread evenly over the folds."""
-    folds = np.empty(len(codes), dtype=int)
-    for domain in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == domain)
-        folds[rows] = (rng.permutation(len(rows)) + domain) % n_folds
-    return folds
-
-
-# ---- training ------------------------------------------------------------------------
 
 # A row counts at most this many times as much as the mean row. Were three rows of a
 # tiny domain a tenth of the likelihood, one class would be spent on them alone.
 MOST_WEIGHT = 3.0
+# Numbers of bumps to try; a bump is one more column to be learned.
+BUMPS = (150, 100, 60)
 
 
 @dataclass(frozen=True)
@@ -156,3 +114,48 @@ def limit_weight(domain_weight: Array, mass: Array) -> Array:
         return domain_weight
     limited = np.minimum(domain_weight, most)
     return np.asarray(limited / limited.sum())
+
+
+def list_expansions(
+    sample: TrainingRows,
+    expansion: str,
+    bumps: tuple[int, ...] = BUMPS,
+    n_rows: int | None = None,
+) -> list[str]:
+    """Expansions to compare, simplest first; ``bumps`` are the numbers of them.
+
+    Whether there are too few rows for the columns is asked of the whole table, of
+    ``n_rows``: all of them are fitted in the end.
+    """
+    if expansion != "auto":
+        return [expansion]
+    if is_wide(sample.n_rows if n_rows is None else n_rows, sample.X.shape[1]):
+        return ["components", "linear"]
+    if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
+        return ["linear"]
+    return ["linear", "rbf"]
+
+
+def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
+    """As many bumps as the rows can carry, or None."""
+    for count in bumps:
+        if sample.n_rows >= ROWS_PER_COLUMN * (sample.X.shape[1] + count):
+            return count
+    return None
+
+
+def feature_map(
+    sample: TrainingRows, scale: str, expansion: str, bumps: tuple[int, ...], seed: int
+) -> FeatureMap:
+    """Features of one rung, fitted; as many bumps as the rows can carry."""
+    n_components = _n_bumps(sample, bumps) or bumps[-1]
+    if expansion == "components":
+        n_components = few_components(sample.n_rows)
+    features = FeatureMap(
+        scale,
+        expansion,
+        n_components=n_components,
+        discriminator=sample.discriminator,
+        random_state=seed,
+    )
+    return features.fit(sample.X, sample.row_weight)

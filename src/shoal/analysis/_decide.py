@@ -1,0 +1,159 @@
+"""How many classes: the rule.
+
+Two witnesses are heard. The likelihood of the domains on held-out rows, through k
+classes, falls again when k is too large, but a climb that misses its best solution can
+tilt it by a class. The rank of a cluster-by-domain table needs no climb, but misses
+classes that overlap or hardly shift. Where they agree, the choice is clear.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal._rank import RankResult, soften
+from shoal.likelihood._held_out import HeldOut
+from shoal.validation import is_whole
+
+# Without candidates, numbers of classes up to this one are tried at least.
+MOST_CLASSES = 8
+# Standard errors of the paired difference to the best held-out likelihood: a number of
+# classes within NEAR is as good as the best; within CLOSE the rank may still decide.
+NEAR = 1.0
+CLOSE = 2.0
+# As good as the best over more numbers of classes than this: no clear choice.
+WIDE = 3
+# Nats that are not worth a class, however small the standard error.
+TIE = 1e-3
+# Nats below which a gain is rounding: where rows repeat, standard errors vanish.
+LEAST_GAIN = 1e-4
+SMALL_TABLE = 2_000
+ROWS_PER_CELL = 4
+LEAST_CLUSTERS = 24
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a choice of the number of classes rests on."""
+
+    scores: dict[int, HeldOut]  # by number of classes, ascending
+    stability: dict[int, float]
+    rank: RankResult
+    baseline: HeldOut
+    n_domains: int
+
+
+class Decision(NamedTuple):
+    """What the evidence says: a choice, and what to take without a clear one."""
+
+    n_classes: int | None
+    sentence: str
+    fallback: int
+    signal: bool
+
+
+def decide(evidence: Evidence) -> Decision:
+    """Weigh the held-out likelihood and the rank; see shoal.choose_n_classes."""
+    n_domains, rank = evidence.n_domains, evidence.rank.n_classes
+    scores = {k: s for k, s in evidence.scores.items() if k <= n_domains}
+    if not scores:
+        few = f"no candidate is identifiable: there are only {n_domains} domains"
+        return Decision(None, f"No clear number of classes: {few}", 2, True)
+    best = max(scores, key=lambda count: scores[count].mean)
+    if not shows_signal(scores[best], evidence):
+        none = "domains do not differ beyond chance, so there is nothing to learn from"
+        return Decision(None, f"No clear number of classes: {none}", 2, False)
+    near = _within(NEAR, scores, best)
+    if rank in _within(CLOSE, scores, best):
+        return Decision(rank, _agreement(rank, best, n_domains), rank, True)
+    if best == max(scores) < n_domains:
+        return Decision(
+            None,
+            f"No clear number of classes: held-out likelihood still rises at {best}, "
+            f"the largest tried; try up to {n_domains}",
+            best,
+            True,
+        )
+    if max(near) - min(near) >= WIDE:
+        return Decision(
+            None,
+            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
+            f"rows about equally well, and the cluster-by-domain table supports {rank}",
+            min(near),
+            True,
+        )
+    chosen = min(near, key=lambda count: (abs(count - rank), count))
+    return Decision(
+        chosen,
+        f"{chosen} classes: best on held-out rows within one standard error (best: "
+        f"{best}); the cluster-by-domain table alone supports {rank}",
+        chosen,
+        True,
+    )
+
+
+def _agreement(chosen: int, best: int, n_domains: int) -> str:
+    sentence = f"{chosen} classes: "
+    if chosen == best:
+        sentence += (
+            "best on held-out rows, and supported by the cluster-by-domain table"
+        )
+    else:
+        sentence += (
+            "supported by the cluster-by-domain table, and within two standard errors "
+            f"of the best on held-out rows ({best})"
+        )
+    if chosen == n_domains:
+        sentence += f"; more could not be told apart with {n_domains} domains"
+    return sentence
+
+
+def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
+    """Numbers of classes at most this many standard errors behind the best."""
+    top = scores[best]
+    return [
+        count
+        for count, score in scores.items()
+        if top.mean - score.mean <= TIE + errors * top.standard_error(score)
+    ]
+
+
+def shows_signal(best: HeldOut, evidence: Evidence) -> bool:
+    """Whether classes predict held-out domains better than chance does."""
+    gain = best.mean - evidence.baseline.mean
+    rank = evidence.rank
+    visible = rank.singular_values.max(initial=0) > rank.null.max()
+    doubt = NEAR if visible else CLOSE
+    return bool(gain > LEAST_GAIN + doubt * best.standard_error(evidence.baseline))
+
+
+def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:
+    """Candidates in ascending order; by default from 2 to beyond the rank."""
+    if n_classes is None:
+        return list(range(2, min(n_domains, max(MOST_CLASSES, rank + 3)) + 1))
+    candidates = [n_classes] if is_whole(n_classes) else list(n_classes)
+    wrong = [count for count in candidates if not is_whole(count) or count < 2]
+    if wrong or not candidates:
+        got = repr(wrong[0]) if wrong else "none"
+        raise ValueError(f"n_classes must be whole numbers from 2, got {got}")
+    return sorted({int(count) for count in candidates})
+
+
+def rank_clusters(n_rows: int, n_domains: int) -> int:
+    """Clusters to look for the rank in: as many as rows can fill in every domain."""
+    most = max(n_rows // (ROWS_PER_CELL * n_domains), 4)
+    return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
+
+
+def default_folds(n_rows: int) -> int:
+    """Folds that leave enough rows to fit, at a cost that large tables can bear."""
+    return 5 if n_rows < SMALL_TABLE else 3
+
+
+def smooth(score: HeldOut, n_domains: int) -> HeldOut:
+    """The score after mixing the fit with one imaginary row of an unknown domain.
+
+    A held-out row that the fit calls impossible then costs log n, not infinity.
+    """
+    softened = soften(np.exp(score.each), 1 / n_domains, len(score.each) - 1)
+    return HeldOut(np.log(softened), score.weight)

@@ -1,0 +1,5 @@
+"""The likelihood of the domains through k softmax classes: rows, features, climbs.
+
+What :class:`shoal.DomainMixture` maximizes, and what ``diagnose`` holds every
+estimator's classes against.
+"""
