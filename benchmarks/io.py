@@ -112,7 +112,7 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
 
     model = shoal.load(folder / "model")
     source, target = folder / "rows.parquet", folder / "out.parquet"
-    import_module("shoal.io.read._batching"), import_module("pyarrow.parquet")
+    import_module("shoal.io._batches"), import_module("pyarrow.parquet")
     before = peak_memory()
 
     def tables() -> Any:

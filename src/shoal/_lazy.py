@@ -22,7 +22,7 @@ def lazy_names(
     --------
     >>> import shoal.io
     >>> shoal.io.read.__module__, "read" in dir(shoal.io)
-    ('shoal.io.read._reading', True)
+    ('shoal.io._read', True)
     >>> shoal.io.rot
     Traceback (most recent call last):
     AttributeError: module 'shoal.io' has no attribute 'rot'

@@ -16,7 +16,7 @@ from scipy import sparse
 from shoal import DomainMixture
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io import annotate, annotate_h5ad, read
-from shoal.io._anndata import _read_frame
+from shoal.io.source._anndata import _read_frame
 from shoal.io.table._schema import Schema
 
 h5py = pytest.importorskip("h5py")

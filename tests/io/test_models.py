@@ -590,7 +590,7 @@ def test_a_network_of_ones_own_is_refused_with_a_way_out(
 ) -> None:
     model = copy.copy(of_images.model)
     model.backbone_ = copy.deepcopy(model.backbone_.layer1)
-    with pytest.raises(TypeError, match="Sequential: only shoal.vision._nets.resnet"):
+    with pytest.raises(TypeError, match="Sequential: only shoal.vision.resnet"):
         shoal.save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
 

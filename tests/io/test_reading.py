@@ -17,7 +17,7 @@ import shoal.io
 from shoal.datasets import load_penguins
 from shoal.exceptions import InputError
 from shoal.io import read
-from shoal.io.read._arrays import read_matrix_market
+from shoal.io.source._arrays import read_matrix_market
 from shoal.io.table._schema import Schema
 
 PENGUINS = Path(shoal.io.__file__).parents[1] / "datasets" / "data" / "penguins.csv"
@@ -461,7 +461,7 @@ def test_a_sample_is_the_same_for_a_seed(
 def test_a_sample_of_many_batches_is_even(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.io.read._sources.SAMPLE_BATCH", 100)
+    monkeypatch.setattr("shoal.io.source._open.SAMPLE_BATCH", 100)
     n_rows = 20_000
     data = pd.DataFrame(
         {"place": np.arange(n_rows) % 2, "row": np.arange(n_rows) + 0.5}

@@ -114,8 +114,8 @@ def _write_rows(
 
 def _read_classes(path: Path) -> Iterator[Any]:
     """Domains and classes of rows that were written in parts."""
-    from shoal.io.read._batching import BATCH_ROWS
-    from shoal.io.read._columnar import read_chunks
+    from shoal.io._batches import BATCH_ROWS
+    from shoal.io.source._columnar import read_chunks
 
     how: dict[str, Any] = {"batch_rows": BATCH_ROWS, "columns": ["domain", "class"]}
     for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:

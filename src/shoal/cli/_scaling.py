@@ -119,7 +119,7 @@ def _are_too_large(names: Sequence[str]) -> bool:
     if not all(one.suffix in PARQUET and one.is_file() for one in paths):
         return False
     from shoal.io._files import fits
-    from shoal.io.read._columnar import columns_of, n_rows_of
+    from shoal.io.source._columnar import columns_of, n_rows_of
 
     return not fits(
         sum(
@@ -235,7 +235,7 @@ def opened(
             "--checkpoint keeps rows as they are, --redact must not",
             "leave one of them out",
         )
-    from shoal.io.read._options import Options
+    from shoal.io.source._options import Options
     from shoal.scale._fitting import all_messages
     from shoal.scale._running import begin
     from shoal.scale._sampling import SAMPLE, draw_table

@@ -11,10 +11,10 @@ from shoal._lazy import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from shoal.io._annotation import annotate, annotate_h5ad
     from shoal.io._assignments import assign, write_assignments
+    from shoal.io._batches import batches
     from shoal.io._images import list_images, read_pixels
+    from shoal.io._read import read
     from shoal.io.model._models import load, read_manifest, save
-    from shoal.io.read._batching import batches
-    from shoal.io.read._reading import read
     from shoal.io.table._schema import Schema
     from shoal.io.table._table import Column, Message, Table
 
@@ -46,10 +46,10 @@ __getattr__, __dir__ = _lazy_names(
         "annotate": "shoal.io._annotation",
         "annotate_h5ad": "shoal.io._annotation",
         "assign": "shoal.io._assignments",
-        "batches": "shoal.io.read._batching",
+        "batches": "shoal.io._batches",
         "list_images": "shoal.io._images",
         "load": "shoal.io.model._models",
-        "read": "shoal.io.read._reading",
+        "read": "shoal.io._read",
         "read_manifest": "shoal.io.model._models",
         "read_pixels": "shoal.io._images",
         "save": "shoal.io.model._models",

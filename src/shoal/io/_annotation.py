@@ -13,10 +13,10 @@ import pandas as pd
 from shoal import __version__
 from shoal._palette import class_color
 from shoal.exceptions import InputError
-from shoal.io._anndata import frame_names, opened
 from shoal.io._assignments import assign
+from shoal.io._batches import batches
 from shoal.io._files import require, whole_file
-from shoal.io.read._batching import batches
+from shoal.io.source._anndata import frame_names, opened
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import Schema
 

@@ -9,7 +9,7 @@ from shoal.analysis.diagnose import with_columns
 from shoal.analysis.diagnose._findings import find_all
 from shoal.analysis.diagnose._result import Diagnosis, verdict_of
 from shoal.exceptions import ModelFileError
-from shoal.io.read._options import Options
+from shoal.io.source._options import Options
 from shoal.scale._parts import PART_ROWS
 from shoal.scale._rows import domains_of, known_rule, schema_of, without_gaps
 from shoal.scale._running import Progress, begin

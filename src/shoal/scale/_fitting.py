@@ -13,7 +13,7 @@ from sklearn.base import clone
 from shoal.ddfa import DDFA
 from shoal.exceptions import CodedError
 from shoal.io.model._models import load, save
-from shoal.io.read._options import Options
+from shoal.io.source._options import Options
 from shoal.io.table._table import Message
 from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order, domain_given_class

@@ -11,8 +11,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, require
-from shoal.io.read import _columnar as columnar
-from shoal.io.read._sources import find_file, is_path
+from shoal.io.source import _columnar as columnar
+from shoal.io.source._open import find_file, is_path
 
 BATCH_ROWS = 65_536
 # Small enough to lose little when a worker dies, large enough that a thousand million

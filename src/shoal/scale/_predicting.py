@@ -20,8 +20,8 @@ from shoal import __version__
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._annotation import UNLIKE, UNSURE, marked
 from shoal.io._assignments import assign, write_assignments
+from shoal.io._batches import KEEP_GAPS
 from shoal.io._files import take_place
-from shoal.io.read._batching import KEEP_GAPS
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import FILL
 from shoal.io.table._table import Message, Table

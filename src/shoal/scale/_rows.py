@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
-from shoal.io.read._batching import complete_rows
+from shoal.io._batches import complete_rows
 from shoal.io.table._cells import row_number
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import FILL, Schema

@@ -15,8 +15,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import require_columns
-from shoal.io.read._options import Options
-from shoal.io.read._reading import read
+from shoal.io._read import read
+from shoal.io.source._options import Options
 from shoal.io.table._cells import words
 from shoal.io.table._domains import THIN, DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table

@@ -18,7 +18,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import quoted, require_columns
-from shoal.io.read._options import Options
+from shoal.io.source._options import Options
 from shoal.io.table._cells import (
     check_flat,
     comma_decimals,

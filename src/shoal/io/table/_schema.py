@@ -17,8 +17,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
-from shoal.io.read._options import MISSING
-from shoal.io.read._text import WORDS, count_words
+from shoal.io.source._options import MISSING
+from shoal.io.source._text import WORDS, count_words
 from shoal.io.table._cells import is_number, numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule

@@ -16,19 +16,19 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
-from shoal.io._anndata import H5adRows, opened
 from shoal.io._images import decode, judge_bad, list_images
-from shoal.io.read import _columnar as columnar
-from shoal.io.read import _delimited as delimited
-from shoal.io.read._arrays import map_npy, read_side
-from shoal.io.read._options import MISSING, Content, Options
-from shoal.io.read._sources import (
+from shoal.io.source import _columnar as columnar
+from shoal.io.source import _delimited as delimited
+from shoal.io.source._anndata import H5adRows, opened
+from shoal.io.source._arrays import map_npy, read_side
+from shoal.io.source._open import (
     file_names,
     find_file,
     is_path,
     open_content,
     recognise,
 )
+from shoal.io.source._options import MISSING, Content, Options
 from shoal.io.table._cells import row_number, stripped
 from shoal.io.table._schema import FILL, Schema
 from shoal.io.table._table import Column, Message, Table

@@ -9,12 +9,12 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._images import inner_folders, list_images
-from shoal.io.read._options import Options
-from shoal.io.read._sources import open_content
+from shoal.io.source._open import open_content
+from shoal.io.source._options import Options
 from shoal.io.table._domains import learn_domains
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Table
-from shoal.io.table._tabulating import Tabulation
+from shoal.io.table._tabulate import Tabulation
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ def read(
     drop : list of str, default=()
         Columns to leave out.
     text : str, default=None
-        Column whose words are counted (see :mod:`shoal.io.read._text`).
+        Column whose words are counted (see :mod:`shoal.io.source._text`).
     counts : bool, default=False
         The columns are counts of words: whole numbers from 0.
     layer, use_rep : str, default=None

@@ -12,9 +12,9 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
-from shoal.io._anndata import take_anndata
 from shoal.io._files import join
-from shoal.io.read._options import Content, Options, fingerprint_frame, is_sparse
+from shoal.io.source._anndata import take_anndata
+from shoal.io.source._options import Content, Options, fingerprint_frame, is_sparse
 
 # ---- matrix market -------------------------------------------------------------------
 

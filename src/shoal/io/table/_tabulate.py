@@ -8,9 +8,9 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
-from shoal.io.read._arrays import check_length, check_varied
-from shoal.io.read._options import Content, Options, is_sparse
-from shoal.io.read._text import learn_vocabulary
+from shoal.io.source._arrays import check_length, check_varied
+from shoal.io.source._options import Content, Options, is_sparse
+from shoal.io.source._text import learn_vocabulary
 from shoal.io.table._cells import numbers, stripped, words
 from shoal.io.table._columns import Feature, plan_columns
 from shoal.io.table._domains import RULES, DomainRule, ask_for_domain, learn_domains

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, require
-from shoal.io.read._options import Content, Options, is_sparse
+from shoal.io.source._options import Content, Options, is_sparse
 
 Array = np.ndarray[Any, Any]
 

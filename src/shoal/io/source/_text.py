@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io.read._options import Content
+from shoal.io.source._options import Content
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join
-from shoal.io.read._options import Options
+from shoal.io.source._options import Options
 
 # ---- Files that are not what their names say, told by their first bytes --------------
 

@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._anndata import read_h5ad
 from shoal.io._files import check_memory, join, nearest
 from shoal.io._images import holds_images
-from shoal.io.read import _columnar as columnar
-from shoal.io.read import _delimited as delimited
-from shoal.io.read._arrays import map_npy, read_mtx, read_npy, read_npz, take
-from shoal.io.read._delimited import refuse_disguised
-from shoal.io.read._options import Content, Options, fingerprint_file
-from shoal.io.read._text import read_text_folder
+from shoal.io.source import _columnar as columnar
+from shoal.io.source import _delimited as delimited
+from shoal.io.source._anndata import read_h5ad
+from shoal.io.source._arrays import map_npy, read_mtx, read_npy, read_npz, take
+from shoal.io.source._delimited import refuse_disguised
+from shoal.io.source._options import Content, Options, fingerprint_file
+from shoal.io.source._text import read_text_folder
 
 #: Endings, and the format that each stands for; .gz may follow a text format.
 ENDINGS = {
