@@ -339,12 +339,13 @@ def test_a_gpu_that_is_not_there_is_an_error(elsewhere, monkeypatch):
 def test_two_trials_share_each_gpu(monkeypatch):
     """Which worker sees which device, without the devices."""
     from shoal.engine import _local as processes
+    from shoal.engine._local import Room
 
     monkeypatch.setattr(processes, "_visible_gpus", lambda: ["0", "3"])
-    environments = processes._environments(None, 0.5)
+    environments = processes._environments(Room(gpu_share=0.5))
     seen = [variables["CUDA_VISIBLE_DEVICES"] for variables in environments]
     assert seen == ["0", "3", "0", "3"]
-    assert len(processes._environments(3, 0.5)) == 3
+    assert len(processes._environments(Room(workers=3, gpu_share=0.5))) == 3
 
 
 def test_ray_absent_is_a_coded_error(monkeypatch):

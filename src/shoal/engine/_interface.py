@@ -3,21 +3,31 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shoal.engine._local import Numbered, Outcome, attempt, run_in_processes
+from shoal.engine._local import (
+    Function,
+    Numbered,
+    Outcome,
+    Room,
+    run_here,
+    run_in_processes,
+)
 from shoal.engine._ray import run_on_ray, run_on_ray_data
-from shoal.validation import check_whole
+
+ENGINES: Mapping[str, Callable[[Function, Iterable[Any], Room], Numbered]] = {
+    "here": run_here,
+    "processes": run_in_processes,
+    "ray": run_on_ray,
+    "ray-data": run_on_ray_data,
+}
 
 
 def map_runs(
-    function: Callable[[Any], Any],
+    function: Function,
     items: Iterable[Any],
     where: str = "here",
     *,
-    address: str | None = None,
-    workers: int | None = None,
-    gpu_share: float | None = None,
-    retries: int = 2,
     on_result: Callable[[Outcome], None] | None = None,
+    **room: Any,
 ) -> list[Outcome]:
     """Call a function with every item, wherever there is room.
 
@@ -35,6 +45,8 @@ def map_runs(
         In this process, one after the other; in processes of this machine; as tasks
         of a Ray cluster; as blocks of a Ray data set, which takes all items at the
         start. Workers compute with one thread each.
+    on_result : callable, default=None
+        Called in this process with every outcome as it comes.
     address : str, default=None
         Of the Ray cluster; None: that of ``RAY_ADDRESS``, else a new one on this
         machine. A cluster that this process is connected to already is used as it is.
@@ -46,8 +58,6 @@ def map_runs(
         None: items do not ask for a GPU (and on Ray see none).
     retries : int, default=2
         How often an item is tried again after its worker died.
-    on_result : callable, default=None
-        Called in this process with every outcome as it comes.
 
     Returns
     -------
@@ -63,15 +73,7 @@ def map_runs(
     'ValueError'
     """
     outcomes: dict[int, Outcome] = {}
-    for index, outcome in iterate_runs(
-        function,
-        items,
-        where,
-        address=address,
-        workers=workers,
-        gpu_share=gpu_share,
-        retries=retries,
-    ):
+    for index, outcome in iterate_runs(function, items, where, **room):
         outcomes[index] = outcome
         if on_result is not None:
             on_result(outcome)
@@ -79,14 +81,7 @@ def map_runs(
 
 
 def iterate_runs(
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
-    where: str = "here",
-    *,
-    address: str | None = None,
-    workers: int | None = None,
-    gpu_share: float | None = None,
-    retries: int = 2,
+    function: Function, items: Iterable[Any], where: str = "here", **room: Any
 ) -> Numbered:
     """The number and the outcome of every item, as they come; nothing is kept.
 
@@ -97,41 +92,11 @@ def iterate_runs(
     >>> [(number, outcome.value) for number, outcome in iterate_runs(abs, [-1, 2])]
     [(0, 1), (1, 2)]
     """
-    _check(where, address, workers, gpu_share)
-    return ENGINES[where](
-        function,
-        items,
-        address=address,
-        workers=workers,
-        gpu_share=gpu_share,
-        retries=retries,
-    )
-
-
-def run_here(
-    function: Callable[[Any], Any], items: Iterable[Any], **ignored: Any
-) -> Numbered:
-    """One after the other, in this process."""
-    for index, item in enumerate(items):
-        yield index, attempt(function, item)
-
-
-ENGINES: Mapping[str, Callable[..., Numbered]] = {
-    "here": run_here,
-    "processes": run_in_processes,
-    "ray": run_on_ray,
-    "ray-data": run_on_ray_data,
-}
-
-
-def _check(
-    where: str, address: str | None, workers: int | None, gpu_share: float | None
-) -> None:
     if where not in ENGINES:
         raise ValueError(f"where must be one of {list(ENGINES)}, got {where!r}")
-    if address is not None and not where.startswith("ray"):
-        raise ValueError(f"address={address!r} needs where='ray', got where={where!r}")
-    if workers is not None:
-        check_whole(1, workers=workers)
-    if gpu_share is not None and not 0 < gpu_share <= 1:
-        raise ValueError(f"gpu_share must be above 0 and at most 1, got {gpu_share!r}")
+    wanted = Room(**room)
+    if wanted.address is not None and not where.startswith("ray"):
+        raise ValueError(
+            f"address={wanted.address!r} needs where='ray', got where={where!r}"
+        )
+    return ENGINES[where](function, items, wanted)

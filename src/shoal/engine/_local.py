@@ -4,14 +4,16 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any
 
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 
-# ---- What became of one item: its value, or why there is none ------------------------
+from shoal.validation import check_whole
+
+# ---- what all engines share ----------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,34 @@ class Outcome:
     failure: Failure | None = None
 
 
+#: What is called with every item.
+Function = Callable[[Any], Any]
 #: The number and the outcome of every item as it comes; closing it ends the work.
 Numbered = Generator[tuple[int, Outcome], None, None]
 
 
-def attempt(function: Callable[[Any], Any], item: Any) -> Outcome:
+@dataclass(frozen=True)
+class Room:
+    """What a call may take; the fields are explained in :func:`shoal.engine.map_runs`.
+
+    Engines leave out what they have no use for.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    gpu_share: float | None = None
+    retries: int = 2
+
+    def __post_init__(self) -> None:
+        if self.workers is not None:
+            check_whole(1, workers=self.workers)
+        if self.gpu_share is not None and not 0 < self.gpu_share <= 1:
+            raise ValueError(
+                f"gpu_share must be above 0 and at most 1, got {self.gpu_share!r}"
+            )
+
+
+def attempt(function: Function, item: Any) -> Outcome:
     """Call the function; an exception becomes a failure instead of spreading."""
     try:
         return Outcome(item, function(item))
@@ -64,6 +89,12 @@ def death(item: Any, tries: int, reason: str) -> Outcome:
     return Outcome(item, failure=Failure("WorkerDied", text, text))
 
 
+def run_here(function: Function, items: Iterable[Any], room: Room) -> Numbered:
+    """One after the other, in this process."""
+    for index, item in enumerate(items):
+        yield index, attempt(function, item)
+
+
 # ---- processes -----------------------------------------------------------------------
 
 # So often a worker looks whether its parent is still there.
@@ -74,32 +105,24 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
-def run_in_processes(
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
-    *,
-    workers: int | None = None,
-    gpu_share: float | None = None,
-    retries: int = 2,
-    address: None = None,
-) -> Numbered:
-    """Yield the number and the outcome of every item as it comes."""
+def run_in_processes(function: Function, items: Iterable[Any], room: Room) -> Numbered:
+    """In processes of this machine, each of which is replaced when it dies."""
     queue = enumerate(items)
-    pool = [_Worker(variables) for variables in _environments(workers, gpu_share)]
-    running: dict[Future[Outcome], _Worker] = {}
+    pool = [_Worker(variables, function) for variables in _environments(room)]
+    running: _Running = {}
     try:
         for worker in pool:
-            worker.take_next(function, queue, running)
+            worker.take_next(queue, running)
         while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 worker = running.pop(future)
-                outcome = worker.result(future, retries)
+                outcome = worker.result(future, room.retries)
                 if outcome is None:
-                    worker.submit(function, running)
+                    worker.submit(running)
                     continue
                 yield worker.index, outcome
-                worker.take_next(function, queue, running)
+                worker.take_next(queue, running)
     finally:
         for worker in pool:
             worker.end()
@@ -108,38 +131,29 @@ def run_in_processes(
 class _Worker:
     """A process that is replaced when it dies, and the item that it is at."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, variables: dict[str, str], function: Function) -> None:
         self._variables = variables
+        self._function = function
         self._executor: Any = None
         self.index = -1
         self._item: Any = None
         self._tries = 0
 
-    def take_next(
-        self,
-        function: Callable[[Any], Any],
-        queue: Iterator[tuple[int, Any]],
-        running: dict[Future[Outcome], "_Worker"],
-    ) -> None:
+    def take_next(self, queue: Iterator[tuple[int, Any]], running: "_Running") -> None:
         """Begin the next item, if there is one."""
         for self.index, self._item in queue:
             self._tries = 0
-            self.submit(function, running)
+            self.submit(running)
             return
 
-    def submit(
-        self,
-        function: Callable[[Any], Any],
-        running: dict[Future[Outcome], "_Worker"],
-    ) -> None:
+    def submit(self, running: "_Running") -> None:
         """Begin (again) the item that it is at."""
         self._tries += 1
         try:
-            future = self._process().submit(attempt, function, self._item)
+            running[self._begin()] = self
         except BrokenProcessPool:  # it died between two items
             self.end()
-            future = self._process().submit(attempt, function, self._item)
-        running[future] = self
+            running[self._begin()] = self
 
     def result(self, future: Future[Outcome], retries: int) -> Outcome | None:
         """What became of its item; None if it has to be tried again."""
@@ -153,7 +167,7 @@ class _Worker:
         except Exception as error:  # the value could not travel
             return Outcome(self._item, failure=failure_of(error))
 
-    def _process(self) -> Any:
+    def _begin(self) -> Future[Outcome]:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 1,
@@ -161,13 +175,19 @@ class _Worker:
                 initializer=_end_with,
                 initargs=(os.getpid(),),
             )
-        return self._executor
+        begun: Future[Outcome] = self._executor.submit(
+            attempt, self._function, self._item
+        )
+        return begun
 
     def end(self) -> None:
         """Stop the process, whatever it is at."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, kill_workers=True)
             self._executor = None
+
+
+_Running = dict[Future[Outcome], _Worker]
 
 
 def _end_with(parent: int) -> None:
@@ -181,19 +201,20 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _environments(workers: int | None, gpu_share: float | None) -> list[dict[str, str]]:
+def _environments(room: Room) -> list[dict[str, str]]:
     """Environment of every worker; with GPUs, which of them it sees."""
-    if gpu_share is None:
-        return [dict(ONE_THREAD) for _ in range(workers or os.cpu_count() or 1)]
+    if room.gpu_share is None:
+        return [dict(ONE_THREAD)] * (room.workers or os.cpu_count() or 1)
     devices = _visible_gpus()
     if not devices:
         raise ValueError(
-            f"gpu_share={gpu_share!r} needs a GPU that torch can use; none is visible"
+            f"gpu_share={room.gpu_share!r} needs a GPU that torch can use; none is "
+            "visible"
         )
-    per_device = int(1 / gpu_share + 1e-9)
-    slots = [device for _ in range(per_device) for device in devices]
+    slots = devices * int(1 / room.gpu_share + 1e-9)
     return [
-        {**ONE_THREAD, "CUDA_VISIBLE_DEVICES": device} for device in slots[:workers]
+        {**ONE_THREAD, "CUDA_VISIBLE_DEVICES": device}
+        for device in slots[: room.workers]
     ]
 
 

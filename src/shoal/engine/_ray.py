@@ -8,24 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from shoal.engine._local import Numbered, Outcome, attempt, death, failure_of
+from shoal.engine._local import (
+    Function,
+    Numbered,
+    Outcome,
+    Room,
+    attempt,
+    death,
+    failure_of,
+)
 from shoal.exceptions import CodedError
 
-# ---- cluster -------------------------------------------------------------------------
-
-
-def run_on_ray(
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
-    *,
-    address: str | None = None,
-    workers: int | None = None,
-    gpu_share: float | None = None,
-    retries: int = 2,
-) -> Numbered:
-    """Yield the number and the outcome of every item as it comes."""
-    with connected(address) as ray:
-        yield from _run(ray, function, items, workers, gpu_share, retries)
+# ---- tasks of a cluster --------------------------------------------------------------
 
 
 @contextmanager
@@ -65,30 +59,24 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _run(
-    ray: Any,
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
-    workers: int | None,
-    gpu_share: float | None,
-    retries: int,
-) -> Numbered:
-    task = ray.remote(attempt).options(
-        num_cpus=1, num_gpus=gpu_share or 0, max_retries=retries
-    )
-    shared = ray.put(function)  # sent to a node once, not with every item
-    queue = enumerate(items)
-    running: dict[Any, tuple[int, Any]] = {}
-    while True:
-        # asked again each time: a cluster may grow
-        room = (workers or slots(ray, gpu_share)) - len(running)
-        for _, (index, item) in zip(range(room), queue, strict=False):
-            running[task.remote(shared, item)] = index, item
-        if not running:
-            return
-        finished, _ = ray.wait(list(running), num_returns=1)
-        index, item = running.pop(finished[0])
-        yield index, _result(ray, finished[0], item, retries)
+def run_on_ray(function: Function, items: Iterable[Any], room: Room) -> Numbered:
+    """As tasks of a cluster; it may grow meanwhile."""
+    with connected(room.address) as ray:
+        task = ray.remote(attempt).options(
+            num_cpus=1, num_gpus=room.gpu_share or 0, max_retries=room.retries
+        )
+        shared = ray.put(function)  # sent to a node once, not with every item
+        queue = enumerate(items)
+        running: dict[Any, tuple[int, Any]] = {}
+        while True:
+            free = (room.workers or slots(ray, room.gpu_share)) - len(running)
+            for _, (index, item) in zip(range(free), queue, strict=False):
+                running[task.remote(shared, item)] = index, item
+            if not running:
+                return
+            finished, _ = ray.wait(list(running), num_returns=1)
+            index, item = running.pop(finished[0])
+            yield index, _result(ray, finished[0], item, room.retries)
 
 
 def _result(ray: Any, reference: Any, item: Any, retries: int) -> Outcome:
@@ -124,33 +112,25 @@ def _import_ray() -> Any:
     return ray
 
 
-# ---- dataset -------------------------------------------------------------------------
+# ---- blocks of a data set ------------------------------------------------------------
 
 
-def run_on_ray_data(
-    function: Callable[[Any], Any],
-    items: Iterable[Any],
-    *,
-    address: str | None = None,
-    workers: int | None = None,
-    gpu_share: float | None = None,
-    retries: int = 2,
-) -> Numbered:
-    """Yield the number and the outcome of every item as it comes."""
+def run_on_ray_data(function: Function, items: Iterable[Any], room: Room) -> Numbered:
+    """As blocks of a data set, which is cut before it is begun."""
     listed = list(items)
     if not listed:
         return
-    with connected(address) as ray:
-        slots(ray, gpu_share)  # or Ray would wait for a GPU for ever
+    with connected(room.address) as ray:
+        slots(ray, room.gpu_share)  # or Ray would wait for a GPU for ever
         left = set(range(len(listed)))
         try:
             with _quiet() as data:
                 rows = [{"index": index} for index in range(len(listed))]
                 outcomes = data.from_items(rows, override_num_blocks=len(rows)).map(
-                    _caller(function, listed, _ledger(ray), retries),
+                    _caller(function, listed, _ledger(ray), room.retries),
                     num_cpus=1,
-                    num_gpus=gpu_share,
-                    concurrency=workers,
+                    num_gpus=room.gpu_share,
+                    concurrency=room.workers,
                 )
                 for row in outcomes.iter_rows():
                     left.discard(row["index"])
@@ -194,7 +174,7 @@ def _ledger(ray: Any) -> Any:
 
 
 def _caller(
-    function: Callable[[Any], Any], items: list[Any], ledger: Any, retries: int
+    function: Function, items: list[Any], ledger: Any, retries: int
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What is done with one row of the data set, on a worker."""
     name = uuid.uuid4().hex
