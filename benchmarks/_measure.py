@@ -9,7 +9,6 @@ import ctypes
 import json
 import os
 import platform
-import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from shoal.io._files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -143,10 +144,5 @@ def write_json(path: str | Path, record: Mapping[str, Any]) -> Path:
     """Write a record so that a reader never sees half of it."""
     path = ROOT / path
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w") as file:
-        json.dump(record, file, indent=2)
-        file.write("\n")
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(record, indent=2) + "\n")
     return path

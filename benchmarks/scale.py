@@ -14,7 +14,6 @@ cores the whole takes four minutes. ``--pages`` only writes the table.
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,8 @@ import pandas as pd
 from _measure import environment, write_json
 from _pages import scale_page
 from scipy.optimize import linear_sum_assignment
+
+from shoal.io._files import whole_file
 
 RECORD = Path(__file__).parents[1] / "results" / "performance" / "scale.json"
 FILE_ROWS = 500_000
@@ -63,9 +64,8 @@ def generate(folder: Path, n_rows: int) -> float:
         frame = pd.DataFrame(X, columns=[f"x{i:02d}" for i in range(N_FEATURES)])
         frame["site"] = np.array([f"site{d:02d}" for d in range(N_DOMAINS)])[domains]
         frame["true"] = true.astype(np.int8)
-        temporary = path.with_suffix(".tmp")
-        frame.to_parquet(temporary, row_group_size=100_000)
-        os.replace(temporary, path)
+        with whole_file(path) as temporary:
+            frame.to_parquet(temporary, row_group_size=100_000)
     return time.perf_counter() - begun
 
 

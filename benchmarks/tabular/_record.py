@@ -5,9 +5,7 @@ all runs. A run is known by its key; what the file already holds is not done aga
 """
 
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import scipy
 import sklearn
 
 import shoal
+from shoal.io._files import write_whole
 
 FOLDER = Path(__file__).parents[2] / "results" / "tabular"
 
@@ -86,17 +85,8 @@ class Record:
         lines = ",\n".join(json.dumps(run) for run in self.runs)
         text = json.dumps(head, indent=1)
         text = text.replace('"runs": []', f'"runs": [\n{lines}\n]')
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, text + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that no reader ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
 
 
 def versions() -> dict[str, str]:

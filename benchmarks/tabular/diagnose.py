@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _record import FOLDER, versions, write_whole
+from _record import FOLDER, versions
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.analysis.diagnose._thresholds import THRESHOLDS
@@ -34,6 +34,7 @@ from shoal.datasets import (
     make_latent_shift,
 )
 from shoal.exceptions import ShoalWarning
+from shoal.io._files import write_whole
 from shoal.metrics import matched_accuracy
 from shoal.mixture import DomainMixture
 
@@ -242,6 +243,7 @@ def write(path: Path, records: list[dict[str, Any]]) -> None:
     head = json.dumps({**content, "records": []}, indent=1)
     lines = ",\n".join(json.dumps(record) for record in records)
     text = head.replace('"records": []', f'"records": [\n{lines}\n]')
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text + "\n")
 
 

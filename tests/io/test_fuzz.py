@@ -24,7 +24,7 @@ from tests.io.conftest import Fitted, fit
 
 import shoal
 from shoal.exceptions import ModelFileError
-from shoal.io._files import canonical_digest
+from shoal.io.model._models import canonical_digest
 
 KINDS = ("mixture", "ddfa_logistic", "merged", "discrete_words", "ddfa_boost", "images")
 N_DAMAGED = dict.fromkeys(KINDS, 400) | {"images": 60}  # 45 MB each

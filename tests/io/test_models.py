@@ -21,9 +21,8 @@ from tests.io.conftest import Fitted, fit, rows
 
 import shoal
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io._files import canonical_digest
 from shoal.io.model import _probe as history
-from shoal.io.model._models import read_manifest
+from shoal.io.model._models import canonical_digest, read_manifest
 from shoal.io.model._parts import ALLOWED, MODELS
 from shoal.io.model._values import CLASSES, Reader, Writer
 

@@ -214,7 +214,7 @@ def test_a_part_that_a_killed_worker_was_at_is_not_published(
     world, model, tmp_path, monkeypatch
 ):
     def half(folder, out, **options):
-        (folder / ".part-00003.parquet.01234567.tmp").touch()
+        (folder / ".part-00003.01234567.tmp.parquet").touch()
         placing.publish(folder, out, **options)
 
     monkeypatch.setattr(predicting, "publish", half)

@@ -1,38 +1,60 @@
-"""Files that are whole or not there, bounded and compared, and what they need."""
+"""One way to write files, one way to name their content, and what reading needs.
+
+The writers and digests here are those of the whole project: whatever is written under a
+name that others read goes through :func:`whole_file`, :func:`write_whole` or
+:func:`whole_folder`, and whatever is called by its content through one of the digests.
+"""
 
 import contextlib
 import difflib
 import hashlib
 import json
 import os
-import re
 import shlex
 import shutil
-import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shoal.exceptions import InputError, ModelFileError
-from shoal.io.model._values import damaged
+from shoal.exceptions import InputError
 
 # ---- Files and folders that are either whole or not there ----------------------------
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Temporary name to write to; renamed to ``path`` if the body ends well.
 
-    Whatever stops the body, an error or Ctrl-C, leaves what was there before.
+    Whatever stops the body, an error or Ctrl-C, leaves what was there before. The name
+    has the ending of ``path``, from which some writers read the format.
+
+    Parameters
+    ----------
+    path : Path
+        In a folder that exists.
+    durable : bool, default=False
+        Wait until the content is on the disk: after a power cut there is the old file
+        or the new one, and not an empty one.
     """
-    temporary = _beside(path, "tmp")
+    temporary = _beside(path, f"tmp{path.suffix}", path.stem)
     try:
         yield temporary
+        if durable:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_whole(
+    path: Path, content: bytes | memoryview | str, *, durable: bool = False
+) -> None:
+    """Write a file of which no reader ever sees half; text is UTF-8."""
+    with whole_file(path, durable=durable) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
@@ -67,93 +89,41 @@ def take_place(whole: Path, path: Path, old: Path) -> None:
         raise
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _beside(path: Path, ending: str, name: str | None = None) -> Path:
     """A name of its own in the same folder, so that renaming is one step."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{ending}")
+    return path.with_name(f".{name or path.name}.{uuid.uuid4().hex[:8]}.{ending}")
 
 
-# ---- files ---------------------------------------------------------------------------
-
-KNOWN_NAME = re.compile(r"arrays\.safetensors|classes\.json|parts/\d{1,6}\.skops")
-MIB = 2**20
-# The most that a file of each kind may hold, checked before it is read.
-LIMITS = {".json": 256 * MIB, ".safetensors": 8192 * MIB, ".skops": 2048 * MIB}
+# ---- Names of content: SHA-256 in hexadecimal ----------------------------------------
 
 
-class Folder:
-    """Files of one folder, each read once, none larger than it should be."""
+def digest(content: bytes | str | Iterable[bytes | str]) -> str:
+    """Digest of bytes or text, or of pieces of them one after the other.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._expected: dict[str, Any] = {}
-
-    def expect(self, files: Any) -> None:
-        """Remember size and fingerprint of each file, as the manifest has them."""
-        for name, facts in files.items():
-            if not KNOWN_NAME.fullmatch(name):
-                raise damaged(f"the manifest names a file that is not allowed: {name}")
-            self._expected[name] = (facts["bytes"], facts["sha256"])
-
-    def read(self, name: str) -> bytes:
-        """Content of a file; an error unless it is what the manifest says."""
-        expected = self._expected.get(name)
-        if expected is None and name != "manifest.json":
-            raise damaged(f"the manifest does not list {name}")
-        path = self.path / name
-        try:
-            facts = path.stat()
-        except OSError as error:
-            raise damaged(f'"{self.path}" lacks {name}') from error
-        # A pipe or a device could be read for ever.
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LIMITS[path.suffix]:
-            raise damaged(f"{name} is not a file of a sensible size")
-        if expected is not None and facts.st_size != expected[0]:
-            raise damaged(f"{name} has {facts.st_size} bytes instead of {expected[0]}")
-        content = path.read_bytes()
-        if expected and hashlib.sha256(content).hexdigest() != expected[1]:
-            raise damaged(f"{name} was changed after it was saved")
-        return content
+    >>> digest("fish") == digest([b"fi", "sh"])
+    True
+    """
+    pieces = [content] if isinstance(content, (bytes, str)) else content
+    sha = hashlib.sha256()
+    for piece in pieces:
+        sha.update(piece.encode() if isinstance(piece, str) else piece)
+    return sha.hexdigest()
 
 
-def find_model(path: Path) -> Path:
-    """The model's folder: the path itself, or ``model/`` of a run."""
-    for folder in (path, path / "model"):
-        if (folder / "manifest.json").is_file():
-            return folder
-    what = "is not a shoal model" if path.exists() else "does not exist"
-    raise ModelFileError(
-        "E135", f'"{path}" {what}', "pass the folder that `shoal fit` or save wrote"
-    )
+def digest_file(path: Path) -> str:
+    """Digest of a file, which is read piece by piece."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def strict_json(content: bytes) -> Any:
-    """JSON without NaN, without infinity and without a key that occurs twice."""
-    try:
-        return json.loads(
-            content.decode("utf-8"),
-            parse_constant=_no_constant,
-            object_pairs_hook=_no_repeats,
-        )
-    except (ValueError, RecursionError) as error:
-        raise damaged(f"a JSON file of the model cannot be read ({error})") from error
+def digest_json(content: Any) -> str:
+    """Digest of plain values, whatever the order of keys.
 
-
-def canonical_digest(manifest: dict[str, Any]) -> str:
-    """SHA-256 of a manifest without its own digest, whatever its white space."""
-    content = {key: value for key, value in manifest.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return content
+    >>> digest_json({"a": 1, "b": [2]}) == digest_json({"b": [2], "a": 1})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return digest(text)
 
 
 # ---- capacity ------------------------------------------------------------------------

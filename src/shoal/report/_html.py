@@ -1,9 +1,7 @@
 """From a summary to one HTML file that needs nothing else."""
 
-import contextlib
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from shoal.io._files import write_whole
 from shoal.report._page import Page
 from shoal.report._tables import SCHEMA
 from shoal.report._view import (
@@ -92,14 +91,7 @@ def write(
     """
     text, left_out = _fit(summary, max_mb, sections)
     target, content = Path(path), text.encode()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    write_whole(target, content)
     return {"path": target, "bytes": len(content), "left_out": left_out}
 
 

@@ -46,7 +46,7 @@ from shoal.validation import check_whole
 #: Folder of what was counted, beside the parts it was counted in.
 DONE = "_done"
 # Of a part that is being written; a worker that was killed leaves it.
-HALF = r"\.part-\d+\.parquet\.\w+\.tmp"
+HALF = r"\.part-\d+\.\w+\.tmp\.parquet"
 # Entries of a folder that predict has written.
 OWN = re.compile(rf"part-\d+\.parquet|{DONE}|{HALF}")
 

@@ -1,6 +1,5 @@
 """Stages over the parts of a data set: wherever they run, once each, and kept."""
 
-import hashlib
 import io
 import json
 import logging
@@ -29,7 +28,7 @@ from shoal.exceptions import (
     ModelFileError,
     ShoalWarning,
 )
-from shoal.io._files import require, whole_file
+from shoal.io._files import digest_json, require, whole_file
 from shoal.io.table._table import Message
 from shoal.scale._parts import PART_ROWS, Part, Parts, list_parts
 from shoal.validation import check_whole
@@ -83,8 +82,7 @@ def digest_of(settings: Mapping[str, Any]) -> str:
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
     True
     """
-    text = json.dumps(settings, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest_json(settings)[:16]
 
 
 def pack_frame(frame: pd.DataFrame) -> Array:

@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from shoal.io._files import write_whole
+
 
 @runtime_checkable
 class Store(Protocol):
@@ -76,14 +78,9 @@ def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> Non
     path = Path(path)
     content = io.BytesIO()
     torch.save(state, content)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_whole(path, content.getbuffer(), durable=True)
     except OSError as error:
         kept = "the previous checkpoint is unharmed" if path.exists() else "none exists"
         raise OSError(
@@ -92,8 +89,6 @@ def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> Non
             f"{error.strerror}; {kept}; free some space and run again to resume",
             os.fspath(path),
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Images as rows of an estimator: the one door through which they enter."""
 
-import hashlib
 import os
 import warnings
 from typing import Any, cast
@@ -10,6 +9,7 @@ from torch import nn
 
 from shoal.datasets._folders import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
+from shoal.io._files import digest
 from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
 from shoal.vision._data import check_images
 from shoal.vision._nets import Backbone, load_backbone
@@ -151,12 +151,12 @@ def check_rows_of_fit(estimator: Any, X: Any, domains: Any) -> tuple[Array, Arra
 
 def digest_rows(*parts: Array | str) -> str:
     """A name that these arrays and texts have and no others."""
-    digest = hashlib.sha256()
-    for part in parts:
-        array = np.asarray(part)
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    arrays = [np.asarray(part) for part in parts]
+    return digest(
+        piece
+        for array in arrays
+        for piece in (f"{array.dtype.str}{array.shape}", array.tobytes())
+    )
 
 
 def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> Backbone:
