@@ -9,10 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli._messages import CommandError
-from shoal.cli._options import Force, Out, Speech, speaking, with_groups, working
-from shoal.cli._output import Output, running
-from shoal.cli._places import filled_folder, refuse_existing
+from shoal.cli.extend import (
+    CommandError,
+    Force,
+    Output,
+    Speech,
+    filled_folder,
+    refuse_existing,
+    running,
+    speaking,
+    with_groups,
+    working,
+)
 from shoal_bench.running import Running, run
 
 choosing = partial(typer.Option, rich_help_panel="Which runs")
@@ -188,7 +196,12 @@ def table_of(title: str, rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def tabulate(
-    output: Output, grid: str, specs: Specs, folder: Path, out: Out, force: bool
+    output: Output,
+    grid: str,
+    specs: Specs,
+    folder: Path,
+    out: Path | None,
+    force: bool,
 ) -> None:
     """Means over waves beside the paper's numbers."""
     from shoal_bench.markdown import markdown

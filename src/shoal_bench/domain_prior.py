@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from shoal.analysis._draws import mixture_proportions
+from shoal.analysis import mixture_proportions
 from shoal.base import LatentShiftEstimator
 from shoal.probability import (
     canonical_order,
@@ -13,7 +13,7 @@ from shoal.probability import (
     normalize_rows,
 )
 from shoal.validation import resolve_domain_weight, row_weights
-from shoal.vision._rows import check_image_rows, check_images_domains
+from shoal.vision.extend import check_image_rows, check_images_domains
 
 Array = np.ndarray[Any, Any]
 

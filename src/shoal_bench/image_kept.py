@@ -4,23 +4,19 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shoal.probability import shift_prior
-from shoal.vision._discriminator import ImageDiscriminator
-from shoal.vision._rows import digest_rows
+from shoal.vision import ImageDiscriminator
+from shoal.vision.extend import digest_rows
 from shoal_bench.image_problems import ImageProblem, open_weights
 from shoal_bench.scan import SCAN
 from shoal_bench.scan_files import read_scan, write_scan
 from shoal_bench.spec import Setting
-
-if TYPE_CHECKING:
-    from shoal.vision._discriminator import ImageDiscriminator
-
 
 # ---- The supervised ceiling: the same network, taught with the true labels -----------
 
@@ -43,7 +39,7 @@ class SupervisedOracle:
         Share of each label among the training rows.
     """
 
-    def __init__(self, network: "ImageDiscriminator") -> None:
+    def __init__(self, network: ImageDiscriminator) -> None:
         self.network = network
 
     def fit(self, X: Any, labels: Any) -> "SupervisedOracle":

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
-from shoal.vision._discriminator import ImageDiscriminator
-from shoal.vision.mixture._estimator import ImageMixture
-from shoal.vision.mixture._finetune import FineTuning
+from shoal.vision import FineTuning, ImageDiscriminator, ImageMixture
 from shoal_bench import paper
 from shoal_bench.image_kept import (
     SupervisedOracle,

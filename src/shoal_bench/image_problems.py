@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shoal.datasets._files import find_file
-from shoal.vision._nets import Backbone, load_backbone, read_facts, resnet
+from shoal.datasets.extend import find_file
+from shoal.vision import Backbone, load_backbone, resnet
+from shoal.vision.extend import read_facts
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20, load_cifar100
 from shoal_bench.datasets.known import load_fieldguide, load_imagenet50
 from shoal_bench.problems import (

@@ -19,14 +19,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shoal.validation import check_real
-from shoal.vision._data import ImageSet
-from shoal.vision._devices import gather_rows, join_processes, pick_device
-from shoal.vision._loop import Step
-from shoal.vision._losses import info_nce
-from shoal.vision._nets import Backbone
-from shoal.vision._parts import draw_views, network_part, part, view_part
-from shoal.vision._simclr import Pretext, Pretrained, default_net, mlp
+from shoal.vision import Backbone, ImageSet, part
 from shoal.vision.augment import Augmentation, simclr_view
+from shoal.vision.extend import (
+    Pretext,
+    Pretrained,
+    Step,
+    default_net,
+    draw_views,
+    gather_rows,
+    info_nce,
+    join_processes,
+    mlp,
+    network_part,
+    pick_device,
+    view_part,
+)
 
 LONGEST_QUEUE = 4096
 
@@ -98,7 +106,7 @@ def moco(
     Parameters
     ----------
     temperature : float, default=0.2
-        As in :func:`shoal.vision._losses.nt_xent`.
+        Smaller values look harder at the nearest of the others.
     momentum : float, default=0.99
         Share of the slow network kept at every step.
     n_queue : int or None, default=None

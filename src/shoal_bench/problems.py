@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 
 from shoal.datasets import make_latent_shift, plan_domains, take
-from shoal.datasets._files import DATA_DIR, find_file
+from shoal.datasets.extend import DATA_DIR, find_file
 from shoal_bench.datasets import load_fashion_mnist
 from shoal_bench.published import PAPER_DATASETS, paper_prevalence
 from shoal_bench.spec import Spec

@@ -9,9 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from shoal.cli._messages import CommandError
-from shoal.cli._options import working
-from shoal.cli._output import Output, Stage
+from shoal.cli.extend import CommandError, Output, Stage, working
 from shoal.exceptions import CodedError
 
 Specs = Sequence[Any]

@@ -18,16 +18,24 @@ from torch import Generator, Tensor, nn
 
 from shoal.exceptions import CollapseWarning
 from shoal.validation import check_real, check_whole
-from shoal.vision._data import ImageSet, draw_column, outputs
-from shoal.vision._devices import pick_device, place_module
-from shoal.vision._encode import encode, nearest
-from shoal.vision._loop import Step, cosine, fit
-from shoal.vision._losses import scan_loss
-from shoal.vision._parts import draw_views, network_part, view_part
-from shoal.vision._rows import check_image_rows, open_backbone
+from shoal.vision import ImageSet, encode, fit
 from shoal.vision.augment import strong_view, weak_view
+from shoal.vision.extend import (
+    Step,
+    check_image_rows,
+    cosine,
+    draw_column,
+    draw_views,
+    nearest,
+    network_part,
+    open_backbone,
+    outputs,
+    pick_device,
+    place_module,
+    view_part,
+)
 from shoal_bench.domain_prior import DomainPrior
-from shoal_bench.scan_net import ScanNet, self_label_step
+from shoal_bench.scan_net import ScanNet, scan_loss, self_label_step
 
 Array = np.ndarray[Any, Any]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.vision._nets import read_weights
-from shoal.vision._rows import open_backbone
+from shoal.vision.extend import open_backbone, read_weights
 from shoal_bench.scan import SCAN
 from shoal_bench.scan_net import ScanNet
 

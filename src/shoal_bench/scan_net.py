@@ -1,15 +1,22 @@
-"""SCAN's network, and the step in which it learns from its own sure answers."""
+"""SCAN's network, its loss, and the step that learns from its own sure answers."""
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from shoal.vision._data import ImageSet
-from shoal.vision._loop import Step
-from shoal.vision._losses import self_label_loss
-from shoal.vision._nets import Backbone
-from shoal.vision._parts import draw_views, network_part, view_part
+from shoal.vision import Backbone, ImageSet
 from shoal.vision.augment import Augmentation
+from shoal.vision.extend import (
+    Step,
+    draw_views,
+    mean_over_processes,
+    neighbour_consistency,
+    network_part,
+    self_label_loss,
+    view_part,
+)
+
+TINY = 1e-8  # the logarithm of a class that no row is of
 
 
 class Heads(nn.Module):
@@ -45,6 +52,26 @@ class ScanNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of all heads for normalized images."""
         return self.heads(self.backbone.features(x))
+
+
+def mean_entropy(logits: Tensor) -> Tensor:
+    """Entropy, in nats, of the mean of q(y|x): largest when all classes are used."""
+    mean = mean_over_processes(torch.softmax(logits, dim=1).mean(dim=0))
+    return -(mean * torch.log(mean.clamp_min(TINY))).sum()
+
+
+def scan_loss(
+    logits: Tensor, neighbour_logits: Tensor, entropy_weight: float = 5.0
+) -> Tensor:
+    """Loss of SCAN: neighbours agree, and classes are used evenly.
+
+    References
+    ----------
+    W. Van Gansbeke, S. Vandenhende, S. Georgoulis, M. Proesmans, L. Van Gool (2020).
+    SCAN: Learning to Classify Images without Labels. ECCV. Equation 2.
+    """
+    agreement = neighbour_consistency(logits, neighbour_logits)
+    return agreement - entropy_weight * mean_entropy(logits)
 
 
 def self_label_step(

@@ -7,7 +7,6 @@ import threading
 import numpy as np
 import pytest
 
-from shoal.datasets._files import Archive, fetch, target_folder
 from shoal_bench.datasets import cifar as images_cifar
 from shoal_bench.datasets.cifar import (
     load_cifar10,
@@ -15,6 +14,7 @@ from shoal_bench.datasets.cifar import (
     load_cifar100,
     read_cifar_records,
 )
+from shoal_bench.datasets.fetching import Archive, fetch, target_folder
 
 N = 6  # records a file
 

@@ -4,9 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,34 +27,6 @@ def shoal(tmp_path: Path) -> Run:
             text=True,
             check=False,
         )
-
-    return run
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended, and what it said."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def cli(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ended]:
-    """Run the command line in this process, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: Any) -> Ended:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        code = end.value.code
-        assert isinstance(code, int)
-        return Ended(code, captured.out, captured.err)
 
     return run
 

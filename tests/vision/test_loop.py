@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import vision_workers as workers
 from torch import nn
 
 from shoal.vision._loop import exponential, fit
+from support import workers
 
 WORKERS = Path(workers.__file__)
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st  # noqa: E402
 from shoal.vision._losses import (  # noqa: E402
     domain_likelihood,
     domain_loss,
-    mean_entropy,
     neighbour_consistency,
     posterior,
-    scan_loss,
     self_label_loss,
 )
 
@@ -70,19 +68,17 @@ def test_gradient_of_the_domain_loss_is_prior_minus_posterior(size):
     torch.testing.assert_close(logits.grad, (wanted / len(codes)).detach())
 
 
-@given(sizes, st.floats(0, 5))
-def test_scan_loss_is_agreement_less_entropy(size, entropy_weight):
-    logits, other, *_ = draw(*size)
+@given(sizes)
+def test_neighbours_agree_by_their_product(size):
+    logits, other, _, _, weight = draw(*size)
     n, k, _, _ = size
     g = [slow_softmax(row) for row in logits.tolist()]
     h = [slow_softmax(row) for row in other.tolist()]
-    agree = -sum(math.log(sum(g[i][y] * h[i][y] for y in range(k))) for i in range(n))
-    mean = [sum(g[i][y] for i in range(n)) / n for y in range(k)]
-    entropy = -sum(p * math.log(p) for p in mean)
-    assert neighbour_consistency(logits, other).item() == pytest.approx(agree / n)
-    assert mean_entropy(logits).item() == pytest.approx(entropy, abs=1e-6)
-    got = scan_loss(logits, other, entropy_weight).item()
-    assert got == pytest.approx(agree / n - entropy_weight * entropy, abs=1e-5)
+    each = [-math.log(sum(g[i][y] * h[i][y] for y in range(k))) for i in range(n)]
+    w = weight.tolist()
+    slow = sum(a * b for a, b in zip(w, each, strict=True)) / sum(w)
+    assert neighbour_consistency(logits, other).item() == pytest.approx(sum(each) / n)
+    assert neighbour_consistency(logits, other, weight).item() == pytest.approx(slow)
 
 
 @given(sizes, st.sampled_from([0.0, 0.5, 0.9]), st.sampled_from([0.0, 0.5, 1.0]))

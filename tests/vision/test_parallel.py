@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import vision_workers as workers
+
+from support import workers
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TOLERANCE = 1e-5

@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-import vision_workers as workers
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 
@@ -15,6 +14,7 @@ from shoal.vision.mixture._estimator import ImageMixture
 from shoal.vision.mixture._finetune import FineTuning
 from shoal_bench.moco import moco
 from shoal_bench.scan import SCAN
+from support import workers
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import vision_workers as workers
 from safetensors.torch import load_file
+
+from support import workers
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "vision" / "pretrain.py"
 

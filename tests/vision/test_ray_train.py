@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import vision_workers as workers
 
 ray = pytest.importorskip("ray")
 from ray import cloudpickle  # noqa: E402
 
 from shoal.exceptions import CodedError  # noqa: E402
 from shoal.vision._ray import _delete, train_on_ray  # noqa: E402
+from support import workers  # noqa: E402
 
 DRIVER = """
 import os, signal, sys

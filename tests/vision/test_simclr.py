@@ -4,7 +4,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import vision_workers as workers
 
 from shoal.vision._data import ImageSet, normalize
 from shoal.vision._encode import knn_monitor
@@ -13,6 +12,7 @@ from shoal.vision._nets import load_backbone
 from shoal.vision._simclr import simclr, simclr_pretext
 from shoal.vision.augment import Flip, Identity, compose, simclr_view
 from shoal_bench.moco import moco, moco_pretext
+from support import workers
 
 
 def coloured_images(n=60, seed=0):

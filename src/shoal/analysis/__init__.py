@@ -8,9 +8,17 @@ if TYPE_CHECKING:
     from shoal.analysis._adapt import Adaptation
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import choose_n_classes
+    from shoal.analysis._draws import mixture_proportions
     from shoal.analysis.diagnose import Diagnosis, Finding
 
-__all__ = ["Adaptation", "Diagnosis", "Finding", "Intervals", "choose_n_classes"]
+__all__ = [
+    "Adaptation",
+    "Diagnosis",
+    "Finding",
+    "Intervals",
+    "choose_n_classes",
+    "mixture_proportions",
+]
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
@@ -20,5 +28,6 @@ __getattr__, __dir__ = _lazy_names(
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "choose_n_classes": "shoal.analysis._choose",
+        "mixture_proportions": "shoal.analysis._draws",
     },
 )

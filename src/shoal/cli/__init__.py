@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         code = 130
     except CodedError as error:  # before a command began, such as in its --config
-        code = _report(error.code, error.text, error.hint, given[0], given)
+        code = _fail(error.code, error.text, error.hint, given[0], given)
     except Exception as error:
         # typer's own errors, wherever its version keeps their classes
         if not hasattr(error, "format_message"):
@@ -51,10 +51,10 @@ def _report_usage(error: Any, arguments: Sequence[str]) -> int:
     path = context.command_path if context is not None else "shoal"
     name = path.removeprefix("shoal").strip()
     told = usage_message(error, arguments)
-    return _report(told.code, told.text, told.hint, name, arguments)
+    return _fail(told.code, told.text, told.hint, name, arguments)
 
 
-def _report(
+def _fail(
     code: str, text: str, hint: str, command: str, arguments: Sequence[str]
 ) -> int:
     from shoal.cli._messages import Message

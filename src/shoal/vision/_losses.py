@@ -48,26 +48,6 @@ def neighbour_consistency(
     return -weighted_mean(torch.logsumexp(log_g + log_h, dim=1), weight)
 
 
-def mean_entropy(logits: Tensor) -> Tensor:
-    """Entropy, in nats, of the mean of q(y|x): largest when all classes are used."""
-    mean = mean_over_processes(torch.softmax(logits, dim=1).mean(dim=0))
-    return -(mean * torch.log(mean.clamp_min(TINY))).sum()
-
-
-def scan_loss(
-    logits: Tensor, neighbour_logits: Tensor, entropy_weight: float = 5.0
-) -> Tensor:
-    """Loss of SCAN: neighbours agree, and classes are used evenly.
-
-    References
-    ----------
-    W. Van Gansbeke, S. Vandenhende, S. Georgoulis, M. Proesmans, L. Van Gool (2020).
-    SCAN: Learning to Classify Images without Labels. ECCV. Equation 2.
-    """
-    agreement = neighbour_consistency(logits, neighbour_logits)
-    return agreement - entropy_weight * mean_entropy(logits)
-
-
 def self_label_loss(
     proba: Tensor,
     logits: Tensor,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from shoal.datasets._files import Archive, fetch, find_file, target_folder
+from shoal.datasets.extend import find_file
+from shoal_bench.datasets.fetching import Archive, fetch, target_folder
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +37,7 @@ FILES = {
 DESCRIPTION = """\
 {name}: colour images of 32 x 32 pixels in {n_classes} classes, 50,000 for training and
 10,000 for testing. It has no domains of its own (domains is None): make some with
-shoal_bench.{more}
+shoal.datasets.plan_domains.{more}
 
 Krizhevsky A (2009). Learning multiple layers of features from tiny images.
 """

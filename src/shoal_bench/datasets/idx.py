@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from shoal.datasets._files import find_file
+from shoal.datasets.extend import find_file
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ CLOTHES = (
 FASHION_DESCRIPTION = """\
 Fashion-MNIST: grey images of 28 x 28 pixels of ten kinds of clothing, 60,000 for
 training and 10,000 for testing. It has no domains of its own (domains is None): make
-some with shoal_bench.
+some with shoal.datasets.plan_domains.
 
 Xiao H, Rasul K, Vollgraf R (2017). Fashion-MNIST: a novel image dataset for
 benchmarking machine learning algorithms. arXiv:1708.07747.
@@ -46,7 +46,7 @@ benchmarking machine learning algorithms. arXiv:1708.07747.
 MNIST_DESCRIPTION = """\
 MNIST: grey images of 28 x 28 pixels of handwritten digits, 60,000 for training and
 10,000 for testing. It has no domains of its own (domains is None): make some with
-shoal_bench.
+shoal.datasets.plan_domains.
 
 LeCun Y, Bottou L, Bengio Y, Haffner P (1998). Gradient-based learning applied to
 document recognition. Proceedings of the IEEE 86(11).

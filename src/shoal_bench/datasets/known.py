@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from shoal.datasets._files import DATA_DIR, Archive, fetch, read_table, target_folder
-from shoal.datasets._folders import read_class_folders
-from shoal.io._images import read_pixels
+from shoal.datasets.extend import DATA_DIR, read_class_folders, read_table
+from shoal.io import read_pixels
+from shoal_bench.datasets.fetching import Archive, fetch, target_folder
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,8 @@ WATERBIRDS = (
 )
 WATERBIRD_SPLITS = {"train": "0", "valid": "1", "test": "2"}
 NO_DOMAINS = (
-    "It has no domains of its own (domains is None): make some with shoal_bench."
+    "It has no domains of its own (domains is None): make some with "
+    "shoal.datasets.plan_domains."
 )
 
 

@@ -1,17 +1,20 @@
+"""MoCo: keys follow, the queue keeps the newest, the step is its formula."""
+
 import numpy as np
 import pytest
-import torch
-import vision_workers as workers
-from sklearn.datasets import load_digits
-from torch import nn
-from torch.nn import functional
 
-from shoal.vision._data import ImageSet, normalize
-from shoal.vision._encode import knn_monitor
-from shoal.vision._losses import info_nce
-from shoal.vision._nets import Backbone
-from shoal.vision.augment import simclr_view
-from shoal_bench.moco import Keys, moco, moco_pretext
+torch = pytest.importorskip("torch")
+
+from sklearn.datasets import load_digits  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from shoal.vision import Backbone, ImageSet, knn_monitor  # noqa: E402
+from shoal.vision._data import normalize  # noqa: E402
+from shoal.vision.augment import simclr_view  # noqa: E402
+from shoal.vision.extend import info_nce  # noqa: E402
+from shoal_bench.moco import Keys, moco, moco_pretext  # noqa: E402
+from support import workers  # noqa: E402
 
 
 def test_keys_follow_weights_and_have_statistics_of_their_own():

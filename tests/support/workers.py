@@ -17,13 +17,9 @@ import torch
 from torch import nn
 
 from shoal.exceptions import CollapseWarning
-from shoal.vision._data import ImageSet
-from shoal.vision._discriminator import ImageDiscriminator
-from shoal.vision._loop import cosine, fit
-from shoal.vision._nets import Backbone
-from shoal.vision._parts import draw_views, part, view_part
-from shoal.vision._simclr import simclr
+from shoal.vision import Backbone, ImageDiscriminator, ImageSet, fit, part, simclr
 from shoal.vision.augment import simclr_view
+from shoal.vision.extend import cosine, draw_views, view_part
 from shoal_bench.moco import moco
 from shoal_bench.scan import SCAN
 

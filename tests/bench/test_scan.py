@@ -1,23 +1,27 @@
 """SCAN: neighbours agree, classes are used, collapse is said, priors by EM."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
 from numpy.testing import assert_allclose, assert_array_equal  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 
 from shoal.exceptions import CollapseWarning  # noqa: E402
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import match_rows  # noqa: E402
-from shoal.vision._encode import encode, nearest  # noqa: E402
-from shoal.vision._losses import scan_loss  # noqa: E402
+from shoal.vision import ImageSet, encode  # noqa: E402
+from shoal.vision.extend import nearest, neighbour_consistency  # noqa: E402
 from shoal_bench.domain_prior import DomainPrior  # noqa: E402
 from shoal_bench.scan import SCAN  # noqa: E402
 from shoal_bench.scan_files import read_scan, write_scan  # noqa: E402
+from shoal_bench.scan_net import mean_entropy, scan_loss  # noqa: E402
 
 
 def scan(net, **settings):
@@ -52,15 +56,29 @@ def test_the_head_with_the_smallest_loss_is_kept(fitted, tiny_net, images):
     assert len(fitted.head_losses_) == 3
     features = encode(copy.deepcopy(tiny_net), images.X, device="cpu", normalize=False)
     near = nearest(features, 10, device="cpu")[0][:, :5]
-    logits = torch.tensor(fitted._logits(_set(images)))
+    logits = torch.tensor(fitted._logits(ImageSet(images.X, "cpu")))
     again = scan_loss(logits.repeat_interleave(5, 0), logits[near.reshape(-1)], 5.0)
     assert again.item() == pytest.approx(fitted.loss_, rel=1e-5)
 
 
-def _set(images):
-    from shoal.vision._data import ImageSet
+def slow_softmax(row):
+    total = sum(math.exp(v) for v in row)
+    return [math.exp(v) / total for v in row]
 
-    return ImageSet(images.X, "cpu")
+
+@given(st.integers(1, 6), st.integers(2, 5), st.integers(0, 9), st.floats(0, 5))
+def test_loss_is_agreement_less_entropy(n, k, seed, entropy_weight):
+    g = torch.Generator().manual_seed(seed)
+    logits, other = 3 * torch.randn(2, n, k, generator=g, dtype=torch.float64)
+    g = [slow_softmax(row) for row in logits.tolist()]
+    h = [slow_softmax(row) for row in other.tolist()]
+    agree = -sum(math.log(sum(g[i][y] * h[i][y] for y in range(k))) for i in range(n))
+    mean = [sum(g[i][y] for i in range(n)) / n for y in range(k)]
+    entropy = -sum(p * math.log(p) for p in mean)
+    assert neighbour_consistency(logits, other).item() == pytest.approx(agree / n)
+    assert mean_entropy(logits).item() == pytest.approx(entropy, abs=1e-6)
+    got = scan_loss(logits, other, entropy_weight).item()
+    assert got == pytest.approx(agree / n - entropy_weight * entropy, abs=1e-5)
 
 
 def test_all_layers_move_only_in_the_second_step(fitted, tiny_net, images):

@@ -1,0 +1,17 @@
+"""What commands of other packages are made of: options, output, places, errors.
+
+A package adds a command by an entry point of the group ``shoal.commands`` that names a
+pair: the function of the command, and an example of its use.
+"""
+
+from shoal.cli._messages import CommandError as CommandError
+from shoal.cli._options import Force as Force
+from shoal.cli._options import Speech as Speech
+from shoal.cli._options import speaking as speaking
+from shoal.cli._options import with_groups as with_groups
+from shoal.cli._options import working as working
+from shoal.cli._output import Output as Output
+from shoal.cli._output import Stage as Stage
+from shoal.cli._output import running as running
+from shoal.cli._places import filled_folder as filled_folder
+from shoal.cli._places import refuse_existing as refuse_existing
