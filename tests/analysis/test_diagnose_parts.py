@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.analysis.diagnose._guess import (
-    Gain,
     best_guess,
+    gain_of,
     logit_guess,
     normal_guess,
     null_gains,
@@ -31,6 +31,7 @@ from shoal.analysis.diagnose._rows import (
     naming_columns,
 )
 from shoal.datasets import make_latent_shift
+from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem
 from shoal.validation import row_weights
 from shoal.validation._sampling import fold_of_rows
@@ -63,14 +64,14 @@ def two_normals(seed):
 def test_guessing_the_prior_gains_nothing():
     weight = np.array([0.2, 0.8])
     problem, _, _ = make_problem(np.zeros((5, 1)), [0, 0, 1, 1, 1], 2, weight)
-    gain = Gain.of("prior", weight[problem.codes], problem, weight)
+    gain = gain_of("prior", weight[problem.codes], problem, weight)
     assert_allclose(gain.each, 0, atol=1e-12)
     assert gain.standard_error() == pytest.approx(0, abs=1e-12)
 
 
 def test_an_impossible_row_costs_no_more_than_a_row_per_domain():
     problem, _, weight = make_problem(np.zeros((6, 1)), [0, 0, 0, 1, 1, 1], 2)
-    gain = Gain.of("wrong", np.zeros(6), problem, weight)
+    gain = gain_of("wrong", np.zeros(6), problem, weight)
     assert_allclose(gain.each, np.log(2 / (2 + 6)))
 
 
@@ -78,8 +79,8 @@ def test_standard_error_of_a_difference_is_paired(seed):
     rng = np.random.default_rng(seed)
     weight = np.full(400, 1 / 400)
     common = rng.normal(size=400)
-    first = Gain("a", common, weight)
-    second = Gain("b", common + 1 + 0.01 * rng.normal(size=400), weight)
+    first = HeldOut(common, weight)
+    second = HeldOut(common + 1 + 0.01 * rng.normal(size=400), weight)
     assert first.standard_error(second) < first.standard_error() / 50
 
 

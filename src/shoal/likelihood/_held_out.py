@@ -19,10 +19,24 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out log-likelihood of the domains: every row once, out of fold."""
+    """How well rows that took no part in a fit are predicted: one number a row.
+
+    The one statistic behind every choice: of features, penalties, numbers of classes
+    and epochs, and of the guessers that ``diagnose`` compares.
+
+    Attributes
+    ----------
+    each : ndarray of shape (n,)
+        Log-likelihood of every row's domain, or its gain over q(d), in nats.
+    weight : ndarray of shape (n,)
+        Sums to 1; domains as heavy as q(d) says.
+    name : str
+        What predicted.
+    """
 
     each: Array
     weight: Array
+    name: str = ""
 
     @property
     def mean(self) -> float:

@@ -4,7 +4,6 @@ A guess is judged by its *gain*: the mean over domains of log q(d|x) - log q(d) 
 it was not fitted to, in nats. Guessing q(d) itself gains 0.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.special import logsumexp
 from sklearn.ensemble import ExtraTreesClassifier
 
 from shoal._rank import soften
+from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties, optimize
 
 Array = np.ndarray[Any, Any]
@@ -29,49 +29,19 @@ N_TREES = 50
 LEAST_LEAF = 10
 
 
-@dataclass(frozen=True)
-class Gain:
-    """Held-out gain of one guesser.
+def gain_of(
+    name: str, own: Array, problem: MixtureProblem, domain_weight: Array
+) -> HeldOut:
+    """Gain of a guess that gives each row's own domain the probability ``own``.
 
-    Attributes
-    ----------
-    name : str
-    each : ndarray of shape (n,)
-        log q(d_i|x_i) - log q(d_i) of every row.
-    weight : ndarray of shape (n,)
-        Sums to 1; domains as heavy as q(d) says.
+    The guess is mixed with q(d) as if that had been one row per domain: a held-out
+    row of a domain with few others must not cost minus infinity.
     """
-
-    name: str
-    each: Array
-    weight: Array
-
-    @classmethod
-    def of(
-        cls, name: str, own: Array, problem: MixtureProblem, domain_weight: Array
-    ) -> "Gain":
-        """Gain of a guess that gives each row's own domain the probability ``own``.
-
-        The guess is mixed with q(d) as if that had been one row per domain: a held-out
-        row of a domain with few others must not cost minus infinity.
-        """
-        prior = domain_weight[problem.codes]
-        softened = soften(
-            np.maximum(own, 0), prior, problem.n_rows, imaginary=problem.n_domains
-        )
-        each = np.log(softened / prior)
-        return cls(name, each, problem.row_weight.astype(float))
-
-    @property
-    def mean(self) -> float:
-        """The gain, in nats."""
-        return float(self.weight @ self.each)
-
-    def standard_error(self, other: "Gain | None" = None) -> float:
-        """Standard error of the gain, or of the paired difference to ``other``."""
-        values = self.each if other is None else self.each - other.each
-        centred = values - self.weight @ values
-        return float(np.sqrt(self.weight**2 @ centred**2))
+    prior = domain_weight[problem.codes]
+    softened = soften(
+        np.maximum(own, 0), prior, problem.n_rows, imaginary=problem.n_domains
+    )
+    return HeldOut(np.log(softened / prior), problem.row_weight.astype(float), name)
 
 
 def best_guess(
@@ -80,7 +50,7 @@ def best_guess(
     columns: Array,
     folds: Array,
     domain_weight: Array,
-) -> Gain:
+) -> HeldOut:
     """The best of three quick guessers, each out of fold.
 
     A logit sees directions, a table of cells by domains sees any shape coarsely, and a
@@ -120,7 +90,7 @@ def null_gains(
     return np.array(gains)
 
 
-def logit_guess(problem: MixtureProblem, folds: Array, domain_weight: Array) -> Gain:
+def logit_guess(problem: MixtureProblem, folds: Array, domain_weight: Array) -> HeldOut:
     """Multinomial logit, its ridge the best of a path; every row out of fold.
 
     A logit is the mixture with one class for each domain.
@@ -131,7 +101,7 @@ def logit_guess(problem: MixtureProblem, folds: Array, domain_weight: Array) -> 
     train = [problem.take(rows) for rows in rest]
     test = [problem.take(rows) for rows in splits]
     weights = [np.zeros((problem.n_domains, problem.n_features + 1)) for _ in splits]
-    best: Gain | None = None
+    best: HeldOut | None = None
     for ridge in RIDGES:
         own = np.empty(problem.n_rows)
         for fold, rows in enumerate(splits):
@@ -145,7 +115,7 @@ def logit_guess(problem: MixtureProblem, folds: Array, domain_weight: Array) -> 
                 tol=1e-5,
             ).weights
             own[rows] = np.exp(test[fold].log_likelihood(weights[fold], identity))
-        gain = Gain.of("logit", own, problem, domain_weight)
+        gain = gain_of("logit", own, problem, domain_weight)
         if best is not None and gain.mean <= best.mean:
             break
         best = gain
@@ -155,7 +125,7 @@ def logit_guess(problem: MixtureProblem, folds: Array, domain_weight: Array) -> 
 
 def table_guess(
     problem: MixtureProblem, cells: Array, folds: Array, domain_weight: Array
-) -> Gain:
+) -> HeldOut:
     """q(d|cell) counted on the other folds, with q(d) as one row per domain."""
     n_cells, n_domains = int(cells.max()) + 1, problem.n_domains
     own = np.empty(problem.n_rows)
@@ -170,12 +140,12 @@ def table_guess(
         counts += n_domains * domain_weight
         share = counts / counts.sum(axis=1, keepdims=True)
         own[test] = share[cells[test], problem.codes[test]]
-    return Gain.of("table of cells", own, problem, domain_weight)
+    return gain_of("table of cells", own, problem, domain_weight)
 
 
 def normal_guess(
     problem: MixtureProblem, columns: Array, folds: Array, domain_weight: Array
-) -> Gain:
+) -> HeldOut:
     """Bayes' rule with one normal density per domain, fitted to the other folds."""
     own = np.empty(problem.n_rows)
     for fold in range(int(folds.max()) + 1):
@@ -190,7 +160,7 @@ def normal_guess(
             log_joint[:, domain] = density + np.log(domain_weight[domain])
         log_joint -= logsumexp(log_joint, axis=1, keepdims=True)
         own[test] = np.exp(log_joint)[np.arange(len(log_joint)), problem.codes[test]]
-    return Gain.of("normal densities", own, problem, domain_weight)
+    return gain_of("normal densities", own, problem, domain_weight)
 
 
 def _normal_density(rows: Array, centre: Array, pooled: Array, points: Array) -> Array:
@@ -213,11 +183,11 @@ def tree_guess(
     folds: Array,
     domain_weight: Array,
     seed: int,
-) -> Gain:
+) -> HeldOut:
     """Extremely randomized trees: slower, and blind to no shape."""
     if problem.n_domains > MAX_TREE_DOMAINS:
         prior = domain_weight[problem.codes]
-        return Gain.of("nothing", prior, problem, domain_weight)
+        return gain_of("nothing", prior, problem, domain_weight)
     own = np.zeros(problem.n_rows)
     weight = problem.row_weight.astype(float) * problem.n_rows
     trees = ExtraTreesClassifier(
@@ -232,4 +202,4 @@ def tree_guess(
         place = np.minimum(place, len(trees.classes_) - 1)
         known = trees.classes_[place] == problem.codes[test]
         own[test] = np.where(known, proba[np.arange(len(test)), place], 0)
-    return Gain.of("trees", own, problem, domain_weight)
+    return gain_of("trees", own, problem, domain_weight)

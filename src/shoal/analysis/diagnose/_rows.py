@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 
 from shoal._words import list_words, single_word_bags, sum_by_domain, thin_words
-from shoal.analysis.diagnose._guess import Gain
+from shoal.analysis.diagnose._guess import gain_of
 from shoal.base._merged import original
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
 from shoal.likelihood._features import FeatureMap
-from shoal.likelihood._held_out import held_out
+from shoal.likelihood._held_out import HeldOut, held_out
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import cluster_rows
@@ -169,9 +169,9 @@ class DiagnosisRows:
     penalties : Penalties
         Of refits.
     folds : ndarray of shape (n,)
-    through : Gain
+    through : HeldOut
         Held-out gain of guessing domains through the estimator's own classes.
-    free : Gain or None
+    free : HeldOut or None
         Held-out gain of the estimator's own discriminator.
     classes : ndarray of shape (n, n_classes)
         The estimator's p_d(y|x).
@@ -183,8 +183,8 @@ class DiagnosisRows:
     domain_weight: Array
     penalties: Penalties
     folds: Array
-    through: Gain
-    free: Gain | None
+    through: HeldOut
+    free: HeldOut | None
     classes: Array
 
     def with_domains(self, order: Array, codes: Array) -> "DiagnosisRows":
@@ -233,7 +233,7 @@ def _mixture_rows(
     start, penalties = estimator.domain_given_class_, estimator.penalties_
     climbs = held_out(problem, start, [penalties], folds, n_joint=N_JOINT)
     log_own = climbs[0].each
-    through = Gain.of("classes", np.exp(log_own), problem, rows.domain_weight)
+    through = gain_of("classes", np.exp(log_own), problem, rows.domain_weight)
     ridge = min(penalties.ridge, REFIT_RIDGE)
     return _finish(estimator, X, rows, problem, folds, through, None, ridge, rng)
 
@@ -250,12 +250,12 @@ def _table_rows(
     free = None
     if isinstance(estimator, DDFA):
         guess = _out_of_fold(estimator.discriminator_, rows, _seed(rng))
-        free = Gain.of("discriminator", guess[own], problem, rows.domain_weight)
+        free = gain_of("discriminator", guess[own], problem, rows.domain_weight)
         class_given_x = estimator.adjuster_.predict_proba(guess)
     else:
         class_given_x = estimator._class_given_x(X)
     domain_given_x = class_given_x @ estimator.domain_given_class_
-    through = Gain.of("classes", domain_given_x[own], problem, rows.domain_weight)
+    through = gain_of("classes", domain_given_x[own], problem, rows.domain_weight)
     return _finish(estimator, X, rows, problem, folds, through, free, REFIT_RIDGE, rng)
 
 
@@ -277,8 +277,8 @@ def _finish(
     rows: TrainingRows,
     problem: MixtureProblem,
     folds: Array,
-    through: Gain,
-    free: Gain | None,
+    through: HeldOut,
+    free: HeldOut | None,
     ridge: float,
     rng: np.random.Generator,
 ) -> DiagnosisRows:
@@ -360,7 +360,7 @@ def _word_rows(
         domain_weight=weight,
         penalties=_refit_penalties(REFIT_RIDGE, problem, k),
         folds=folds,
-        through=Gain.of("classes", own, problem, weight),
+        through=gain_of("classes", own, problem, weight),
         free=None,
         classes=classes,
     )

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -329,23 +328,24 @@ class ImageMixture(LatentShiftEstimator):
             self._parts.setdefault(digest_rows(features, codes, train), {}),
         )
         tries = tuner.try_all(self.starts_, settings)
-        chosen = self._choose(tries, tuner.valid_weight(self.frozen_))
+        chosen = self._choose(tries)
         if chosen is None:
             return None
         return tuner.repeat(chosen) if self.refit else chosen.tuned
 
-    def _choose(self, tries: list[Try], weight: torch.Tensor) -> Try | None:
+    def _choose(self, tries: list[Try]) -> Try | None:
         """Best frozen start, then the best fine-tuning if it is better beyond doubt."""
         for one in tries:
             index = as_settings(self.fine_tuning).index(one.setting)
-            self.held_out_[f"frozen {one.start}"] = one.tuned.start.mean(weight)
+            self.held_out_[f"frozen {one.start}"] = one.tuned.start.mean
             name = f"fine-tuned {one.start}.{index}"
-            self.held_out_[name] = one.tuned.best.mean(weight)
-        first = max(tries, key=lambda one: one.tuned.start.mean(weight))
-        best = max(tries, key=lambda one: one.tuned.best.mean(weight))
+            self.held_out_[name] = one.tuned.best.mean
+        first = max(tries, key=lambda one: one.tuned.start.mean)
+        best = max(tries, key=lambda one: one.tuned.best.mean)
         self.frozen_ = self.head_ = first.frozen
         self.history_ = best.tuned.records
-        self.gain_ = best.tuned.best.gain(first.tuned.start, weight)
+        before, after = first.tuned.start, best.tuned.best
+        self.gain_ = after.mean - before.mean, after.standard_error(before)
         if self.gain_[0] <= self.doubt * self.gain_[1]:
             return None
         self.fine_tuned_, self.head_ = True, best.frozen

@@ -15,6 +15,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from shoal.likelihood._held_out import HeldOut
 from shoal.validation import check_real, check_whole
 from shoal.vision._data import BestEpoch, SplitRows, draw_column, outputs
 from shoal.vision._devices import place_module
@@ -158,26 +159,6 @@ def as_settings(given: Any) -> list[FineTuning]:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Log-likelihood of each held-out row, of shape (n_valid,), on the CPU."""
-
-    each: Tensor
-
-    def mean(self, weight: Tensor) -> float:
-        """Weighted mean, in nats."""
-        share = weight.double() / weight.double().sum()
-        return float(share @ self.each)
-
-    def gain(self, other: "Judged", weight: Tensor) -> tuple[float, float]:
-        """Mean difference to ``other``, in nats, and its standard error."""
-        share = weight.double() / weight.double().sum()
-        difference = self.each - other.each
-        mean = share @ difference
-        error = torch.sqrt(share**2 @ (difference - mean) ** 2)
-        return float(mean), float(error)
-
-
-@dataclass(frozen=True)
 class FineTuned:
     """The best of all epochs, the one before the first included.
 
@@ -185,7 +166,7 @@ class FineTuned:
     ----------
     net : MixtureNet
         On the CPU, in evaluation mode.
-    start, best : Judged
+    start, best : HeldOut
         Held-out rows before the first epoch, and at the best.
     epoch : int
         Of the best; 0 is before the first.
@@ -194,8 +175,8 @@ class FineTuned:
     """
 
     net: MixtureNet
-    start: Judged
-    best: Judged
+    start: HeldOut
+    best: HeldOut
     epoch: int
     records: list[dict[str, Any]]
 
@@ -234,21 +215,20 @@ def fine_tune(
     place_module(net, device)
     optimizer = _optimizer(net, settings, device)
     judged = _averaged(net, optimizer, settings)
-    weight = rows.weight[rows.valid].cpu()
     start = likelihood(net, rows)
     best = BestEpoch()
-    best.offer(net, start.mean(weight) if until is None else 0.0, 0, start)
+    best.offer(net, start.mean if until is None else 0.0, 0, start)
     records: list[dict[str, Any]] = []
 
     def on_epoch(record: dict[str, Any]) -> dict[str, Any]:
         records.append(record)
         now = likelihood(judged, rows)
-        score = now.mean(weight) if until is None else float(record["epoch"])
+        score = now.mean if until is None else float(record["epoch"])
         best.offer(judged, score, record["epoch"], now)
         if record["epoch"] == until:
-            record["held_out"] = now.mean(weight)
+            record["held_out"] = now.mean
             raise _Enough
-        return {"held_out": now.mean(weight)}
+        return {"held_out": now.mean}
 
     try:
         fit(
@@ -276,11 +256,13 @@ class _Enough(Exception):  # noqa: N818
 
 
 @torch.no_grad()
-def likelihood(net: MixtureNet, rows: SplitRows) -> Judged:
+def likelihood(net: MixtureNet, rows: SplitRows) -> HeldOut:
     """Log q(d|x) of the held-out rows: clean images, evaluation mode."""
     logits = outputs(net, rows.images, rows.valid)
     each = domain_likelihood(logits, net.log_T, rows.codes[rows.valid])
-    return Judged(each.double().cpu())
+    weight = rows.weight[rows.valid].double()
+    share = weight / weight.sum()
+    return HeldOut(each.double().cpu().numpy(), share.cpu().numpy())
 
 
 # ---- one step --------------------------------------------------------------------

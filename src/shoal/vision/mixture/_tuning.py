@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import Tensor
 
 from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
@@ -91,10 +90,6 @@ class Tuner:
         )
         until = max(chosen.tuned.epoch, 1)
         return fine_tune(net, rows, setting, until=until, **self.options)
-
-    def valid_weight(self, frozen: DomainMixture) -> Tensor:
-        """Weights of the held-out rows."""
-        return self._rows(frozen, self.train, []).weight[self.valid].cpu()
 
     def _rows(
         self, frozen: DomainMixture, train: Array, settings: Sequence[FineTuning]
