@@ -34,12 +34,18 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.vision._backbone import default_backbone
 from shoal.vision._checkpoint import read_checkpoint
 from shoal.vision._data import ImageSet
 from shoal.vision._devices import pick_device
 from shoal.vision._encode import knn_monitor
-from shoal.vision._nets import resnet
-from shoal.vision._simclr import Monitor, Pretext, Pretrained, simclr_pretext
+from shoal.vision._simclr import (
+    Monitor,
+    Pretext,
+    Pretrained,
+    default_net,
+    simclr_pretext,
+)
 from shoal.vision.augment import simclr_view
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
 from shoal_bench.meter import provenance
@@ -73,13 +79,14 @@ def main(arguments: list[str] | None = None) -> None:
     result = train(args, task, plan.epochs, monitor=monitor, checkpoint=args.checkpoint)
     seconds = time.perf_counter() - started
     if args.out:
+        stem = default_backbone(max(images.size), args.depth).partition("-")[2]
         result.save(
             args.out,
             data=args.data.name,
             seed=args.seed,
             batch=args.batch_size,
             depth=args.depth,
-            stem=stem_of(images),
+            stem=stem,
             size=max(images.size),
             view_size=args.view_size or max(images.size),
         )
@@ -134,16 +141,11 @@ def read_data(folder: Path) -> dict[str, Any]:
     }
 
 
-def stem_of(images: ImageSet) -> str:
-    """For small images no pixel is left out."""
-    return "cifar" if max(images.size) <= 96 else "imagenet"
-
-
 def make_task(args: argparse.Namespace, images: ImageSet) -> Pretext:
     torch.manual_seed(args.seed)
     return METHODS[args.method](
         images,
-        net=resnet(args.depth, stem=stem_of(images)),
+        net=default_net(images, args.depth),
         temperature=args.temperature,
         view=simclr_view(max(images.size), view_size=args.view_size),
         seed=args.seed,

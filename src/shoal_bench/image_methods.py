@@ -273,7 +273,7 @@ def _ddfa_ri(
     if start not in RANDOM_WEIGHTS:
         raise ValueError(f"start must be one of {RANDOM_WEIGHTS}, got {start!r}")
     network = ImageDiscriminator(
-        depth=depth,
+        f"resnet{depth}-cifar",
         dropout=dropout,
         norms=norms,
         epochs=epochs,
@@ -283,9 +283,9 @@ def _ddfa_ri(
         compile=compile,
         random_state=seed,
     )
-    origin, weights = "random", None
+    origin, weights = f"random, {depth} layers", None
     if start == "torch":
-        origin, weights = "random, torch", partial(random_weights, depth, seed)
+        origin, weights = f"{origin}, torch", partial(random_weights, depth, seed)
     published = RANDOM_CLUSTERS * problem.n_classes
     n_clusters = _n_clusters(n_clusters, published, stages)
     return _ddfa(

@@ -15,7 +15,6 @@ from torch import nn
 
 from shoal.datasets.extend import find_file
 from shoal.vision import Backbone, load_backbone, resnet
-from shoal.vision.extend import read_facts
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20, load_cifar100
 from shoal_bench.datasets.known import load_fieldguide, load_imagenet50
 from shoal_bench.problems import (
@@ -113,13 +112,9 @@ def _load_folders(
 def open_weights(problem: ImageProblem, name: str) -> Backbone:
     """A backbone, by path or as ``weights/<name>_<data set>.safetensors``.
 
-    Depth and stem are those that the file tells of itself; else those of CIFAR.
+    Which network it is, the weights tell.
     """
-    path = _find_weights(problem, name)
-    facts = read_facts(path)
-    return load_backbone(
-        path, depth=int(facts.get("depth", 18)), stem=facts.get("stem", "cifar")
-    )
+    return load_backbone(_find_weights(problem, name))
 
 
 def random_weights(depth: int, seed: int) -> Backbone:

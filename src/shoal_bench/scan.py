@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 
 from shoal.exceptions import CollapseWarning
 from shoal.validation import check_real, check_whole
-from shoal.vision import ImageSet, encode, fit
+from shoal.vision import ImageSet, encode, fit, load_backbone
 from shoal.vision.augment import strong_view, weak_view
 from shoal.vision.extend import (
     Step,
@@ -28,7 +28,6 @@ from shoal.vision.extend import (
     draw_views,
     nearest,
     network_part,
-    open_backbone,
     outputs,
     pick_device,
     place_module,
@@ -59,8 +58,6 @@ class SCAN(ClusterMixin, BaseEstimator):
     backbone : path or Module
         Self-supervised weights, or a network with ``features(x)`` and ``n_features``;
         copied, never changed.
-    depth, stem : int and str, default=18 and "cifar"
-        Of the ResNet in a weights file.
     n_neighbours : int, default=20
         Nearest rows that count as neighbours.
     n_heads : int, default=5
@@ -114,8 +111,6 @@ class SCAN(ClusterMixin, BaseEstimator):
         n_classes: int = 10,
         *,
         backbone: Any = None,
-        depth: int = 18,
-        stem: str = "cifar",
         n_neighbours: int = 20,
         n_heads: int = 5,
         entropy_weight: float = 5.0,
@@ -135,8 +130,6 @@ class SCAN(ClusterMixin, BaseEstimator):
     ) -> None:
         self.n_classes = n_classes
         self.backbone = backbone
-        self.depth = depth
-        self.stem = stem
         self.n_neighbours = n_neighbours
         self.n_heads = n_heads
         self.entropy_weight = entropy_weight
@@ -224,9 +217,7 @@ class SCAN(ClusterMixin, BaseEstimator):
     # ---- the steps ----------------------------------------------------------------
 
     def _make_net(self, seed: int) -> ScanNet:
-        backbone = copy.deepcopy(
-            open_backbone(self.backbone, depth=self.depth, stem=self.stem)
-        )
+        backbone = copy.deepcopy(load_backbone(self.backbone))
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             return ScanNet(backbone, self.n_heads, self.n_classes)

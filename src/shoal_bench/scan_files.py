@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.vision.extend import open_backbone, read_weights
+from shoal.vision import load_backbone
+from shoal.vision.extend import read_weights
 from shoal_bench.scan import SCAN
 from shoal_bench.scan_net import ScanNet
 
@@ -47,9 +48,7 @@ def read_scan(scan: SCAN, path: str | os.PathLike[str]) -> SCAN:
 
     with safe_open(os.fspath(path), framework="pt") as file:
         facts = json.loads((file.metadata() or {})["scan"])
-    backbone = copy.deepcopy(
-        open_backbone(scan.backbone, depth=scan.depth, stem=scan.stem)
-    )
+    backbone = copy.deepcopy(load_backbone(scan.backbone))
     net = ScanNet(backbone, 1, scan.n_classes)
     net.load_state_dict(read_weights(path))
     scan.net_, scan.backbone_ = net.eval(), net.backbone

@@ -15,7 +15,8 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 
 import shoal_bench.image_methods  # noqa: E402, F401
-from shoal.vision._nets import resnet, save_backbone  # noqa: E402
+from shoal.vision._backbone import save_backbone  # noqa: E402
+from shoal.vision._nets import resnet  # noqa: E402
 from shoal_bench.datasets import known as images_known  # noqa: E402
 from shoal_bench.grids import GRIDS  # noqa: E402
 from shoal_bench.image_problems import open_weights  # noqa: E402

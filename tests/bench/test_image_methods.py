@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._discriminator import ImageDiscriminator  # noqa: E402
-from shoal.vision._nets import resnet, save_backbone  # noqa: E402
+from shoal.vision._nets import resnet  # noqa: E402
 from shoal_bench import paper  # noqa: E402
 from shoal_bench.image_kept import trained_scan  # noqa: E402
 from shoal_bench.image_problems import random_weights, with_pool  # noqa: E402

@@ -17,8 +17,9 @@ from PIL import Image  # noqa: E402
 import shoal  # noqa: E402
 import shoal.vision.mixture._finetune as finetune  # noqa: E402
 from shoal.cli import main  # noqa: E402
+from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._encode import encode  # noqa: E402
-from shoal.vision._nets import resnet, save_backbone  # noqa: E402
+from shoal.vision._nets import resnet  # noqa: E402
 
 FIT = ["fit", "photos", "--encoder", "net.safetensors", "--device", "cpu", "--k", "2"]
 FIT += ["--bootstrap", "5", "--label", "label", "--out", "run"]

@@ -14,8 +14,9 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 import shoal.cli._pretrain as pretrain_module  # noqa: E402
 import shoal.io  # noqa: E402
+from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._encode import embed_folder  # noqa: E402
-from shoal.vision._nets import ResNet, resnet, save_backbone  # noqa: E402
+from shoal.vision._nets import ResNet, resnet  # noqa: E402
 
 TRAIN = ["pretrain", "photos", "--batch", "8", "--device", "cpu"]
 
@@ -441,7 +442,7 @@ def test_hints_about_weights_fit_the_fault(cli, photos, weights, tmp_path):
     assert "a whole number from 1, got 'many'\nhint: see --size" in ended.stderr
     assert cli(*embed_with(odd, "--size", 8, "--out", "g.npz")).code == 0
     for depth, said in (
-        (50, "does not hold a ResNet-50 with cifar stem: "),
+        (50, "does not hold a resnet50-cifar: "),
         (20, "depth must be one of [18, 34, 50], got 20"),
     ):
         ended = cli(*embed_with(weights, "--depth", depth))

@@ -626,11 +626,12 @@ def test_ddfa_with_a_network_is_refused_with_a_way_out(
             {"conv1.weight": network["weights"]["bn1.weight"]}
         ),
         lambda network: network["weights"].pop("bn1.num_batches_tracked"),
-        lambda network: network.update(depth=34),
-        lambda network: network.update(depth=[18]),
-        lambda network: network.update(stem="imagenet"),
+        lambda network: network.update(name="resnet34-cifar"),
+        lambda network: network.update(name=["resnet18-cifar"]),
+        lambda network: network.update(name="resnet18-imagenet"),
+        lambda network: network.update(name="vgg"),
     ],
-    ids=["missing", "unknown", "shape", "count", "depth", "list", "stem"],
+    ids=["missing", "unknown", "shape", "count", "depth", "list", "stem", "strange"],
 )
 def test_another_network_than_the_one_saved_is_damage(
     of_images: Fitted, tmp_path: Path, spoil: Any

@@ -100,7 +100,7 @@ def test_initialization_is_the_backbone_and_it_is_left_alone(tiny_net, images):
 
 
 def test_random_initialization_with_dropout():
-    model = ImageDiscriminator(None, depth=18, dropout=0.25, device="cpu")
+    model = ImageDiscriminator("resnet18-cifar", dropout=0.25, device="cpu")
     model.classes_ = np.arange(3)
     net = model._make_net(0)
     rates = {m.p for m in net.modules() if isinstance(m, torch.nn.Dropout)}

@@ -1,9 +1,21 @@
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
-from shoal.vision._nets import load_backbone, read_weights, resnet, save_backbone
+import shoal
+from shoal.vision import (
+    Backbone,
+    ImageDiscriminator,
+    ImageMixture,
+    load_backbone,
+    register_backbone,
+    resnet,
+    save_backbone,
+)
+from shoal.vision._backbone import _BUILDERS, is_known, read_weights
+from shoal.vision._nets import ResNet
 
 
 @pytest.fixture(scope="module")
@@ -115,27 +127,100 @@ def test_prefixes_of_other_projects(net, tmp_path, prefix, wrapped):
 
 def test_another_architecture_names_the_keys(net, tmp_path):
     path = save_backbone(net, tmp_path / "net.safetensors")
-    with pytest.raises(ValueError, match=r"ResNet-34.*missing \(layer1\.2\.conv1"):
-        load_backbone(path, depth=34)
+    with pytest.raises(ValueError, match=r"resnet34-cifar.*missing \(layer1\.2\.conv1"):
+        load_backbone(path, "resnet34-cifar")
     with pytest.raises(ValueError, match=r"conv1\.weight \(64, 3, 3, 3\) instead of"):
-        load_backbone(path, stem="imagenet")
+        load_backbone(path, "resnet18-imagenet")
 
 
 @pytest.mark.parametrize("depth", [18, 34, 50])
 @pytest.mark.parametrize("stem", ["cifar", "imagenet"])
-def test_the_architecture_of_a_file_is_told(depth, stem, tmp_path):
-    path = save_backbone(resnet(depth, stem=stem), tmp_path / "net.safetensors")
-    told = f"; give depth={depth} and stem='{stem}', which are those of the file"
-    for wrong in (
-        {"depth": 34 if depth == 18 else 18, "stem": stem},
-        {"depth": depth, "stem": "cifar" if stem == "imagenet" else "imagenet"},
-    ):
-        with pytest.raises(ValueError, match=told):
-            load_backbone(path, **wrong)
+def test_a_file_tells_which_network_it_is(depth, stem, tmp_path):
+    net = resnet(depth, stem=stem).eval()
+    path = save_backbone(net, tmp_path / "net.safetensors")
+    back = load_backbone(path)
+    assert (back.name, back.depth, back.stem) == (net.name, depth, stem)
+    x = torch.rand(1, 3, 16, 16)
+    assert torch.equal(back.features(x), net.features(x))
+    told = f"; give name='resnet{depth}-{stem}', which is that of the file"
+    wrong = "resnet34-cifar" if depth == 18 else "resnet18-cifar"
+    with pytest.raises(ValueError, match=told):
+        load_backbone(path, wrong)
+
+
+def test_weights_of_no_known_network(tmp_path):
     strange = {"layer1.0.conv1.weight": torch.zeros(3, 3)}
     torch.save(strange, tmp_path / "strange.pth")
-    with pytest.raises(ValueError, match="; give the depth and stem of the file"):
-        load_backbone(tmp_path / "strange.pth", depth=depth, stem=stem)
+    with pytest.raises(ValueError, match="; give weights of resnet18-cifar, resnet18"):
+        load_backbone(tmp_path / "strange.pth")
+
+
+# ---- names -----------------------------------------------------------------------
+
+
+class Toy(Backbone):
+    """A backbone of somebody else's: one convolution."""
+
+    n_features = 4
+
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Conv2d(3, 4, 3)
+
+    def features(self, x):
+        return torch.relu(self.net(x)).mean(dim=(2, 3))
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr("shoal.vision._backbone._BUILDERS", {**_BUILDERS})
+    register_backbone("toy", Toy)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_backbone_is_added_in_one_place(images, tmp_path):
+    """Then it is known by name, by its weights, and in models that are saved."""
+    X, domains = images.X, images.domains
+    torch.manual_seed(0)
+    net = load_backbone("toy")
+    assert isinstance(net, Toy)
+    path = save_backbone(net, tmp_path / "toy.safetensors", {"size": 8})
+    again = load_backbone(path)
+    assert isinstance(again, Toy)
+    assert torch.equal(again.net.weight, net.net.weight)
+    model = ImageMixture(2, backbone=path, fine_tuning=None, device="cpu")
+    model.fit(X, domains)
+    loaded = shoal.load(shoal.save(model, tmp_path / "model"))
+    assert isinstance(loaded.backbone_, Toy)
+    np.testing.assert_array_equal(
+        loaded.predict_proba(X, domains), model.predict_proba(X, domains)
+    )
+    network = ImageDiscriminator("toy", epochs=1, device="cpu", random_state=0)
+    proba = [network.fit(X, domains).predict_proba(X) for _ in range(2)]
+    np.testing.assert_array_equal(proba[0], proba[1])
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_name_stands_for_one_network(images):
+    with pytest.raises(ValueError, match="'toy' is known already; give another name"):
+        register_backbone("toy", Toy)
+    found = [
+        ImageMixture(
+            2, backbone="toy", fine_tuning=None, device="cpu", random_state=seed
+        ).fit(images.X, images.domains)
+        for seed in (0, 0, 1)
+    ]
+    weights = [model.backbone_.net.weight for model in found]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_what_a_name_does_not_tell_is_not_saved(tmp_path):
+    """A class of one's own under the name of another would come back as that."""
+    mine = type("Mine", (ResNet,), {})(18, "cifar", None, 0.0)
+    assert is_known(resnet(18))
+    assert not is_known(mine)
+    assert not is_known(Toy())
 
 
 def test_damaged_and_dangerous_files(tmp_path, net):

@@ -22,7 +22,7 @@ def pretrain(tmp_path, monkeypatch):
     script = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "pretrain_script", script)
     spec.loader.exec_module(script)
-    monkeypatch.setattr(script, "resnet", lambda depth, stem: workers.Tiny())
+    monkeypatch.setattr(script, "default_net", lambda images, depth: workers.Tiny())
     images = workers.make_images(24)
     for name, rows in (("train", images), ("test", images[:8])):
         np.save(tmp_path / f"{name}.npy", rows)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from shoal.vision._backbone import load_backbone
 from shoal.vision._data import ImageSet, normalize
 from shoal.vision._encode import knn_monitor
 from shoal.vision._losses import nt_xent
-from shoal.vision._nets import load_backbone
 from shoal.vision._simclr import simclr, simclr_pretext
 from shoal.vision.augment import Flip, Identity, compose, simclr_view
 from shoal_bench.moco import moco, moco_pretext

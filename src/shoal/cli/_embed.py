@@ -31,7 +31,7 @@ from shoal.cli._pretrain import ENCODER
 from shoal.cli._tables import shortened_table
 
 if TYPE_CHECKING:
-    from shoal.vision._nets import ResNet
+    from shoal.vision._nets import Backbone
 
 
 Weights = Annotated[
@@ -122,29 +122,31 @@ def find_weights(path: Path) -> Path:
 
 def load(
     weights: Path, depth: int | None, stem: str | None, size: int | None
-) -> tuple["ResNet", int]:
+) -> tuple["Backbone", int]:
     """The network, and the size of images that it is used to."""
-    from shoal.vision._encode import load_encoder
+    from shoal.vision._backbone import load_backbone, resnet_like
 
     file = find_weights(weights)
+    found = architecture(file)
+    told = depth is not None or stem is not None
     try:
-        net = load_encoder(file, depth=depth, stem=stem)
+        net = load_backbone(file, resnet_like(found, depth, stem) if told else None)
     except ValueError as error:
-        found = architecture(file)
         hint = "give weights of a ResNet-18, 34 or 50 with torchvision's names"
         if found is not None:  # so it was --depth or --stem that did not fit
-            hint = "the file needs --depth {} --stem {}".format(*found)
+            of_file = found.removeprefix("resnet").replace("-", " --stem ")
+            hint = f"the file needs --depth {of_file}"
         text = str(error).partition("; give")[0]
         raise CommandError("E135", text, hint) from error
     return net, size or usual_size(file)
 
 
-def architecture(file: Path) -> tuple[int, str] | None:
-    """Depth and stem of a file, if known; E135 for one that holds no weights at all."""
-    from shoal.vision._nets import backbone_weights, find_architecture, read_weights
+def architecture(file: Path) -> str | None:
+    """Name of a file's network, if known; E135 for one that holds no weights at all."""
+    from shoal.vision._backbone import backbone_weights, find_backbone, read_weights
 
     try:
-        return find_architecture(backbone_weights(read_weights(file)))
+        return find_backbone(backbone_weights(read_weights(file)))
     except ValueError as error:
         text, _, fix = str(error).partition("; ")
         hint = fix or "give a whole file of named tensors, best as .safetensors"
@@ -153,7 +155,7 @@ def architecture(file: Path) -> tuple[int, str] | None:
 
 def usual_size(file: Path) -> int:
     """The size of images that the file tells; E135 where it is no number."""
-    from shoal.vision._encode import find_size
+    from shoal.vision._backbone import find_size
 
     try:
         return find_size(file)
@@ -162,7 +164,7 @@ def usual_size(file: Path) -> int:
         raise CommandError("E135", text, "see --size") from error
 
 
-def encode(net: "ResNet", listed: Any, **options: Any) -> tuple[Any, float]:
+def encode(net: "Backbone", listed: Any, **options: Any) -> tuple[Any, float]:
     """Features of the images, and the seconds that they took."""
     from shoal.vision._encode import encode_files
 

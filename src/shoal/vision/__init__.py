@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from shoal.vision._backbone import (
+        load_backbone,
+        register_backbone,
+        save_backbone,
+    )
     from shoal.vision._data import ImageSet
     from shoal.vision._discriminator import ImageDiscriminator
     from shoal.vision._encode import embed_folder, encode, knn_monitor
     from shoal.vision._loop import fit
-    from shoal.vision._nets import Backbone, load_backbone, resnet, save_backbone
+    from shoal.vision._nets import Backbone, resnet
     from shoal.vision._parts import part
     from shoal.vision._ray import train_on_ray
     from shoal.vision._simclr import simclr
@@ -34,6 +39,7 @@ __all__ = [
     "knn_monitor",
     "load_backbone",
     "part",
+    "register_backbone",
     "resnet",
     "save_backbone",
     "simclr",
@@ -52,10 +58,11 @@ __getattr__, __dir__ = _lazy_names(
         "encode": "shoal.vision._encode",
         "fit": "shoal.vision._loop",
         "knn_monitor": "shoal.vision._encode",
-        "load_backbone": "shoal.vision._nets",
+        "load_backbone": "shoal.vision._backbone",
         "part": "shoal.vision._parts",
+        "register_backbone": "shoal.vision._backbone",
         "resnet": "shoal.vision._nets",
-        "save_backbone": "shoal.vision._nets",
+        "save_backbone": "shoal.vision._backbone",
         "simclr": "shoal.vision._simclr",
         "train_on_ray": "shoal.vision._ray",
     },

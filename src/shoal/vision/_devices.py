@@ -3,7 +3,8 @@
 import atexit
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -65,6 +66,14 @@ def autocast_to(
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     enabled = dtype != torch.float32
     return torch.autocast(device.type, dtype if enabled else None, enabled=enabled)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers of a seed; what was drawn from before goes on afterwards."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        yield
 
 
 def place_module(module: ModuleT, device: torch.device) -> ModuleT:

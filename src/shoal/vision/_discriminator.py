@@ -14,14 +14,15 @@ from torch.nn import functional
 
 from shoal.stages.discriminate._oracle import DomainClassifier
 from shoal.validation import check_real, check_sample_weight, check_whole
+from shoal.vision._backbone import USUAL, load_backbone
 from shoal.vision._data import BestEpoch, ImageSet, SplitRows, hold_out, outputs, settle
-from shoal.vision._devices import pick_device, place_module
+from shoal.vision._devices import pick_device, place_module, seeded
 from shoal.vision._encode import encode
 from shoal.vision._loop import Step, exponential, fit
 from shoal.vision._losses import weighted_mean
-from shoal.vision._nets import Backbone, resnet
+from shoal.vision._nets import Backbone
 from shoal.vision._parts import draw_views, network_part, view_part
-from shoal.vision._rows import check_image_rows, check_images_domains, open_backbone
+from shoal.vision._rows import check_image_rows, check_images_domains
 from shoal.vision.augment import (
     Augmentation,
     Identity,
@@ -48,10 +49,10 @@ class ImageDiscriminator(DomainClassifier):
 
     Parameters
     ----------
-    backbone : None, path or Module, default=None
-        Where to start from; copied, never changed. All layers are trained.
-    depth, stem : int and str, default=18 and "cifar"
-        Of the ResNet that is made or read.
+    backbone : str, path, Module or None, default=None
+        Where to start from: a network, a file of weights, or a name for random ones;
+        see :func:`shoal.vision.load_backbone`. Copied, never changed; all layers are
+        trained. None: ``"resnet18-cifar"``.
     dropout : float, default=0.0
         Share of activations dropped in every block.
     norms : {"anew", "training"}, default="anew"
@@ -107,7 +108,7 @@ class ImageDiscriminator(DomainClassifier):
     --------
     >>> from shoal import DDFA
     >>> from shoal.vision._discriminator import ImageDiscriminator
-    >>> network = ImageDiscriminator(depth=18, image_shape=(32, 32, 3))
+    >>> network = ImageDiscriminator("resnet18-cifar", image_shape=(32, 32, 3))
     >>> model = DDFA(n_classes=10, discriminator=network, cross_fit=0)
     """
 
@@ -118,8 +119,6 @@ class ImageDiscriminator(DomainClassifier):
         self,
         backbone: Any = None,
         *,
-        depth: int = 18,
-        stem: str = "cifar",
         dropout: float = 0.0,
         norms: str = "anew",
         epochs: int = 15,
@@ -137,8 +136,6 @@ class ImageDiscriminator(DomainClassifier):
         random_state: Any = None,
     ) -> None:
         self.backbone = backbone
-        self.depth = depth
-        self.stem = stem
         self.dropout = dropout
         self.norms = norms
         self.epochs = epochs
@@ -310,16 +307,9 @@ class ImageDiscriminator(DomainClassifier):
         return _Trained(rate, -best.score, best.epoch, net.cpu().eval(), records)
 
     def _make_net(self, seed: int) -> "_Classifier":
-        with torch.random.fork_rng([]):
-            torch.manual_seed(seed)
-            if self.backbone is None:
-                backbone: Backbone = resnet(
-                    self.depth, stem=self.stem, dropout=self.dropout
-                )
-            else:
-                backbone = copy.deepcopy(
-                    open_backbone(self.backbone, depth=self.depth, stem=self.stem)
-                )
+        with seeded(seed):
+            given = USUAL if self.backbone is None else self.backbone
+            backbone = copy.deepcopy(load_backbone(given))
             if hasattr(backbone, "fc"):
                 setattr(backbone, "fc", None)  # noqa: B010  (a head of its own follows)
             for module in backbone.modules():

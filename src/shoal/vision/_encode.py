@@ -15,17 +15,10 @@ from torch.nn import functional
 from shoal.datasets._folders import check_readable, describe_rows, find_images, warn
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
+from shoal.vision._backbone import USUAL_SIZE, find_size, load_backbone
 from shoal.vision._data import ImageSet
 from shoal.vision._data import normalize as scale
 from shoal.vision._devices import autocast_to, pick_device, place_module
-from shoal.vision._nets import (
-    ResNet,
-    backbone_weights,
-    find_architecture,
-    load_backbone,
-    read_facts,
-    read_weights,
-)
 
 # ---- Features of images from a network -----------------------------------------------
 
@@ -33,8 +26,6 @@ Array = np.ndarray[Any, Any]
 
 # What `shoal pretrain` calls the weights in the folder that it writes.
 ENCODER = "encoder.safetensors"
-# What weights are taken for that say nothing about themselves.
-USUAL, USUAL_SIZE = (18, "cifar"), 32
 
 
 @torch.no_grad()
@@ -97,8 +88,6 @@ def embed_folder(
     out: str | os.PathLike[str] | None = None,
     *,
     size: int | None = None,
-    depth: int | None = None,
-    stem: str | None = None,
     domain_from: str | None = None,
     skip_bad: bool = False,
     batch_size: int = 1024,
@@ -122,8 +111,6 @@ def embed_folder(
     size : int or None, default=None
         Height and width that images are cut and resized to; None: as in the training,
         or 32 where the weights do not tell.
-    depth, stem : int or None and str or None, default=None
-        Of the ResNet in a file; None: those that its weights have.
     domain_from, skip_bad
         As :func:`shoal.datasets.load_image_folder`.
     batch_size, device, normalize
@@ -137,7 +124,7 @@ def embed_folder(
     """
     if out is not None and Path(out).suffix != ".npz":
         raise ValueError(f"out must end in .npz, got {os.fspath(out)!r}")
-    net, size = _open_encoder(weights, depth, stem, size)
+    net, size = _open_encoder(weights, size)
     listed = find_images(path, domain_from=domain_from, skip_bad=skip_bad)
     bunch = encode_files(
         net,
@@ -154,32 +141,7 @@ def embed_folder(
     return bunch
 
 
-def load_encoder(
-    file: Path, *, depth: int | None = None, stem: str | None = None
-) -> ResNet:
-    """Backbone of a file; depth and stem are those of its weights, if not given."""
-    # What save_backbone was told of them is not asked: the weights cannot be wrong.
-    found = find_architecture(backbone_weights(read_weights(file))) or USUAL
-    return load_backbone(
-        file,
-        depth=found[0] if depth is None else depth,
-        stem=found[1] if stem is None else stem,
-    )
-
-
-def find_size(file: Path) -> int:
-    """Side of the images that a file's network was trained on; 32 if it is silent."""
-    told = read_facts(file).get("size", str(USUAL_SIZE))
-    if not told.isdecimal() or int(told) == 0:
-        raise ValueError(
-            f'size in "{file}" must be a whole number from 1, got {told!r}; give size'
-        )
-    return int(told)
-
-
-def _open_encoder(
-    weights: Any, depth: int | None, stem: str | None, size: int | None
-) -> tuple[nn.Module, int]:
+def _open_encoder(weights: Any, size: int | None) -> tuple[nn.Module, int]:
     """A network, given or read, and the size of the images for it."""
     if isinstance(weights, nn.Module):
         return weights, USUAL_SIZE if size is None else size
@@ -190,8 +152,7 @@ def _open_encoder(
         )
     file = Path(weights)
     file = file / ENCODER if file.is_dir() else file
-    net = load_encoder(file, depth=depth, stem=stem)
-    return net, find_size(file) if size is None else size
+    return load_backbone(file), find_size(file) if size is None else size
 
 
 def encode_files(

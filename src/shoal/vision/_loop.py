@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
+from shoal.vision._backbone import describe_mismatch
 from shoal.vision._checkpoint import CheckpointPlace, Store, open_store
 from shoal.vision._devices import (
     Progress,
@@ -25,7 +26,6 @@ from shoal.vision._devices import (
     rank,
     world_size,
 )
-from shoal.vision._nets import describe_mismatch
 from shoal.vision._norms import share_norms
 from shoal.vision._parts import CompileSetting, compiling
 

@@ -1,127 +1,8 @@
-"""Residual networks with torchvision's parameter names, and files of weights."""
-
-import os
-import pickle
-from collections.abc import Mapping
-from itertools import product
-from pathlib import Path
+"""Networks that turn images into features: the contract, and residual networks."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-# ---- weights -------------------------------------------------------------------------
-
-#: What wrappers put before the names of a backbone's parameters.
-PREFIXES = ("module.", "_orig_mod.", "backbone.", "encoder_q.", "encoder.", "net.")
-#: Parts of a checkpoint that are no backbone: heads, queues, momentum twins.
-OTHER_PARTS = (
-    "fc.",
-    "head.",
-    "heads.",
-    "cluster_head.",
-    "contrastive_head.",
-    "projector.",
-    "projection.",
-    "encoder_k.",
-    "queue",
-)
-
-
-def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """All tensors of a weights file, by name, without running code from it."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no weights file at {path}; give the path of a .safetensors or .pt file, "
-            "such as shoal pretrain writes"
-        )
-    if path.suffix == ".safetensors":
-        return _read_safetensors(path)
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
-        # torch's own words would go on to say how to run the file's code
-        raise ValueError(
-            f"{path} is damaged or holds more than tensors, which is never run; save "
-            "the network's state_dict() alone, best as .safetensors"
-        ) from error
-    for key in ("state_dict", "model", "model_state_dict"):
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-    if not isinstance(content, Mapping):
-        raise ValueError(f"{path} holds a {type(content).__name__}, not named tensors")
-    return {name: w for name, w in content.items() if isinstance(w, Tensor)}
-
-
-def read_facts(path: str | os.PathLike[str]) -> dict[str, str]:
-    """What :func:`save_backbone` was told about the weights; empty for other files."""
-    if not os.fspath(path).endswith(".safetensors"):
-        return {}
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "pt") as file:
-            return dict(file.metadata() or {})
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-
-
-def backbone_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Only the backbone's tensors, with wrappers' prefixes stripped."""
-    names = {name: _bare_name(name) for name in weights}
-    # A momentum encoder has the same names behind its own prefix: it is left out.
-    return {
-        bare: weights[name]
-        for name, bare in names.items()
-        if not bare.startswith(OTHER_PARTS)
-    }
-
-
-def _bare_name(name: str) -> str:
-    stripped = True
-    while stripped:
-        stripped = False
-        for prefix in PREFIXES:
-            if name.startswith(prefix):
-                name, stripped = name.removeprefix(prefix), True
-    return name
-
-
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-
-
-def describe_mismatch(wanted: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> str:
-    """What differs between two sets of weights, in words; empty when nothing does."""
-    wanted = {n: w for n, w in wanted.items() if not n.endswith("num_batches_tracked")}
-    got = {n: w for n, w in got.items() if not n.endswith("num_batches_tracked")}
-    missing = [name for name in wanted if name not in got]
-    extra = [name for name in got if name not in wanted]
-    reshaped = [
-        f"{name} {tuple(got[name].shape)} instead of {tuple(wanted[name].shape)}"
-        for name in wanted
-        if name in got and got[name].shape != wanted[name].shape
-    ]
-    parts = [
-        f"{len(names)} {kind} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
-        for kind, names in (
-            ("missing", missing),
-            ("unknown", extra),
-            ("of another shape", reshaped),
-        )
-        if names
-    ]
-    return ", ".join(parts)
-
-
-# ---- nets ----------------------------------------------------------------------------
 
 STAGE_WIDTHS = (64, 128, 256, 512)
 STAGE_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
@@ -135,9 +16,13 @@ class Backbone(nn.Module):
     ----------
     n_features : int
         Width of :meth:`features`.
+    name : str
+        From which it can be built anew, see :func:`shoal.vision.register_backbone`;
+        empty if it has none.
     """
 
     n_features: int
+    name: str = ""
 
     def features(self, x: Tensor) -> Tensor:
         """Features (n, n_features) of normalized images (n, 3, height, width)."""
@@ -222,6 +107,7 @@ class ResNet(Backbone):
     ) -> None:
         super().__init__()
         self.depth, self.stem = depth, stem
+        self.name = resnet_name(depth, stem)
         small = stem == "cifar"
         self.conv1 = _convolution(3, 64, 3, 1) if small else _convolution(3, 64, 7, 2)
         self.bn1 = nn.BatchNorm2d(64)
@@ -298,104 +184,18 @@ def resnet(
     >>> net.features(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 512])
     """
-    if depth not in STAGE_BLOCKS:
-        raise ValueError(f"depth must be one of {[*STAGE_BLOCKS]}, got {depth!r}")
-    if stem not in STEMS:
-        raise ValueError(f"stem must be 'cifar' or 'imagenet', got {stem!r}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
     return ResNet(depth, stem, n_outputs, dropout)
 
 
-def load_backbone(
-    path: str | os.PathLike[str], *, depth: int = 18, stem: str = "cifar"
-) -> ResNet:
-    """Backbone with the weights of a file.
-
-    Parameters
-    ----------
-    path : path
-        A ``.safetensors`` file, or one of ``torch.save`` (read with
-        ``weights_only=True``: no code runs). Prefixes such as ``module.``,
-        ``backbone.`` and ``encoder_q.`` are stripped; heads are left out.
-    depth, stem
-        As :func:`resnet`; must be those of the file.
-
-    Returns
-    -------
-    ResNet
-        In float32, in evaluation mode.
-
-    Raises
-    ------
-    ValueError
-        When the file holds another architecture; the message names the keys.
-    """
-    net = resnet(depth, stem=stem)
-    weights = backbone_weights(read_weights(path))
-    problem = describe_mismatch(net.state_dict(), weights)
-    if problem:
-        found = find_architecture(weights)
-        fix = "give the depth and stem of the file"
-        if found is not None:
-            fix = "give depth={} and stem={!r}, which are those of the file".format(
-                *found
-            )
-        raise ValueError(
-            f"{os.fspath(path)} does not hold a ResNet-{depth} with {stem} stem: "
-            f"{problem}; {fix}"
-        )
-    # num_batches_tracked is absent from some files and used by nothing.
-    net.load_state_dict({name: w.float() for name, w in weights.items()}, strict=False)
-    return net.eval()
-
-
-def find_architecture(weights: Mapping[str, Tensor]) -> tuple[int, str] | None:
-    """Depth and stem of the ResNet that has just these weights, if there is one."""
-    for depth, stem in product(STAGE_BLOCKS, STEMS):
-        with torch.device("meta"):
-            wanted = resnet(depth, stem=stem).state_dict()
-        if not describe_mismatch(wanted, weights):
-            return depth, stem
-    return None
-
-
-def save_backbone(
-    net: nn.Module,
-    path: str | os.PathLike[str],
-    metadata: Mapping[str, object] | None = None,
-) -> Path:
-    """Write a network's weights, without its head, as safetensors.
-
-    Parameters
-    ----------
-    net : ResNet
-        The network; wrappers' prefixes are stripped.
-    path : path
-        File to write; it appears whole or not at all.
-    metadata : mapping or None, default=None
-        Facts about the training, stored as text.
-
-    Returns
-    -------
-    pathlib.Path
-    """
-    from safetensors.torch import save
-
-    path = Path(path)
-    weights = {
-        name: weight.detach().cpu().contiguous()
-        for name, weight in backbone_weights(net.state_dict()).items()
-    }
-    facts = {"input": "(x/255-0.5)/0.25", **(metadata or {})}
-    content = save(weights, {name: str(fact) for name, fact in facts.items()})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+def resnet_name(depth: int, stem: str) -> str:
+    """What a residual network is called; an error if there is none such."""
+    if depth not in STAGE_BLOCKS:
+        raise ValueError(f"depth must be one of {[*STAGE_BLOCKS]}, got {depth!r}")
+    if stem not in STEMS:
+        raise ValueError(f"stem must be 'cifar' or 'imagenet', got {stem!r}")
+    return f"resnet{depth}-{stem}"
 
 
 def _convolution(n_in: int, n_out: int, size: int, stride: int) -> nn.Conv2d:

@@ -1,18 +1,15 @@
 """Images as rows of an estimator: the one door through which they enter."""
 
-import os
 import warnings
 from typing import Any, cast
 
 import numpy as np
-from torch import nn
 
 from shoal.datasets._folders import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.io._files import digest
 from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
 from shoal.vision._data import check_images
-from shoal.vision._nets import Backbone, load_backbone
 
 Array = np.ndarray[Any, Any]
 
@@ -156,20 +153,4 @@ def digest_rows(*parts: Array | str) -> str:
         piece
         for array in arrays
         for piece in (f"{array.dtype.str}{array.shape}", array.tobytes())
-    )
-
-
-def open_backbone(backbone: Any, *, depth: int = 18, stem: str = "cifar") -> Backbone:
-    """A network with ``features`` and ``n_features``, given or read from a file.
-
-    A given network is not copied.
-    """
-    if isinstance(backbone, nn.Module):
-        if hasattr(backbone, "features") and hasattr(backbone, "n_features"):
-            return cast(Backbone, backbone)
-    elif isinstance(backbone, (str, os.PathLike)):
-        return load_backbone(backbone, depth=depth, stem=stem)
-    raise TypeError(
-        "backbone must be a path to weights, or a network with features(x) and "
-        f"n_features, such as shoal.vision.resnet(18), got {backbone!r}"
     )

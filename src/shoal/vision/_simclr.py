@@ -10,11 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from shoal.validation import check_real, check_whole
+from shoal.vision._backbone import build_backbone, default_backbone, save_backbone
 from shoal.vision._data import ImageSet
-from shoal.vision._devices import join_processes, own_gpu, pick_device, world_size
+from shoal.vision._devices import (
+    join_processes,
+    own_gpu,
+    pick_device,
+    seeded,
+    world_size,
+)
 from shoal.vision._loop import History, Step, cosine, fit
 from shoal.vision._losses import nt_xent
-from shoal.vision._nets import Backbone, ResNet, resnet, save_backbone
+from shoal.vision._nets import Backbone
 from shoal.vision._parts import CompileSetting, draw_views, part, view_part
 from shoal.vision.augment import Augmentation, simclr_view
 
@@ -167,9 +174,9 @@ class Pretext:
         return REPLAYED if asked is True and self.replayed and alone_on_gpu else asked
 
 
-def default_net(images: ImageSet, depth: int = 18) -> ResNet:
+def default_net(images: ImageSet, depth: int = 18) -> Backbone:
     """ResNet whose stem fits the size of the images."""
-    return resnet(depth, stem="cifar" if max(images.size) <= 96 else "imagenet")
+    return build_backbone(default_backbone(max(images.size), depth))
 
 
 def mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
@@ -317,8 +324,7 @@ def simclr_pretext(
     place = pick_device(device)
     if not isinstance(images, ImageSet):
         images = ImageSet(images, place)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         net = default_net(images) if net is None else net
         head = mlp(net.n_features, net.n_features, width)
     view = view or simclr_view(max(images.size))

@@ -4,6 +4,7 @@ A package adds a way to pretrain by an entry point of the group ``shoal.pretrain
 that names a function with the parameters of :func:`shoal.vision.simclr`.
 """
 
+from shoal.vision._backbone import read_weights as read_weights
 from shoal.vision._data import draw_column as draw_column
 from shoal.vision._data import outputs as outputs
 from shoal.vision._devices import gather_rows as gather_rows
@@ -17,15 +18,12 @@ from shoal.vision._loop import cosine as cosine
 from shoal.vision._losses import info_nce as info_nce
 from shoal.vision._losses import neighbour_consistency as neighbour_consistency
 from shoal.vision._losses import self_label_loss as self_label_loss
-from shoal.vision._nets import read_facts as read_facts
-from shoal.vision._nets import read_weights as read_weights
 from shoal.vision._parts import draw_views as draw_views
 from shoal.vision._parts import network_part as network_part
 from shoal.vision._parts import view_part as view_part
 from shoal.vision._rows import check_image_rows as check_image_rows
 from shoal.vision._rows import check_images_domains as check_images_domains
 from shoal.vision._rows import digest_rows as digest_rows
-from shoal.vision._rows import open_backbone as open_backbone
 from shoal.vision._simclr import Pretext as Pretext
 from shoal.vision._simclr import Pretrained as Pretrained
 from shoal.vision._simclr import default_net as default_net

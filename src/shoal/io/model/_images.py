@@ -1,8 +1,8 @@
 """ImageMixture in the folder of a model: the network's weights among its arrays.
 
-Only a :class:`~shoal.vision._nets.ResNet` can be written: it is built anew from its
-depth and stem, and its weights are plain arrays. What led to the solution is left out:
-``frozen_`` and ``starts_`` are the mixture that the model ends in.
+Only a network with a name can be written: it is built anew from that, and its weights
+are plain arrays. What led to the solution is left out: ``frozen_`` and ``starts_`` are
+the mixture that the model ends in.
 """
 
 from dataclasses import asdict
@@ -13,7 +13,12 @@ import torch
 
 from shoal.io.model._parts import MODELS, dump_model, load_model
 from shoal.io.model._values import Reader, Writer, damaged
-from shoal.vision._nets import ResNet, describe_mismatch, resnet
+from shoal.vision._backbone import (
+    blank_backbone,
+    describe_mismatch,
+    is_known,
+)
+from shoal.vision._nets import Backbone
 from shoal.vision.mixture._estimator import ImageMixture
 from shoal.vision.mixture._finetune import FineTuning
 
@@ -75,27 +80,24 @@ def _settings(fine_tuning: Any) -> list[dict[str, Any]]:
 
 
 def _dump_network(net: Any, writer: Writer) -> dict[str, Any]:
-    if type(net) is not ResNet:
+    if not is_known(net):
         raise TypeError(
             f"cannot save a network of the class {type(net).__name__}: only "
-            "shoal.vision.resnet can be built again without running code; use one "
-            "as the backbone"
+            "shoal.vision.resnet, and what shoal.vision.register_backbone was told of, "
+            "can be built again without running code; use one as the backbone"
         )
-    weights = net.state_dict()
     return {
-        "depth": net.depth,
-        "stem": net.stem,
+        "name": net.name,
         "weights": {
             name: writer.encode(weight.cpu().numpy(), name)
-            for name, weight in weights.items()
+            for name, weight in net.state_dict().items()
             if not name.startswith("fc.")  # a head that no feature passes through
         },
     }
 
 
-def _load_network(content: Any, reader: Reader) -> ResNet:
-    with torch.device("meta"):  # no numbers are drawn that the weights replace
-        net = resnet(content["depth"], stem=content["stem"])
+def _load_network(content: Any, reader: Reader) -> Backbone:
+    net = blank_backbone(content["name"])  # no numbers that the weights replace
     wanted = net.state_dict()
     found = {
         name: torch.from_numpy(np.array(reader.decode(node)))

@@ -18,15 +18,15 @@ from shoal.exceptions import ConstantColumnWarning
 from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
 from shoal.validation import check_whole, resolve_domain_weight
+from shoal.vision._backbone import load_backbone
 from shoal.vision._data import ImageSet, check_share, hold_out
-from shoal.vision._devices import pick_device
+from shoal.vision._devices import pick_device, seeded
 from shoal.vision._encode import encode
 from shoal.vision._rows import (
     check_image_rows,
     check_images_domains,
     check_rows_of_fit,
     digest_rows,
-    open_backbone,
 )
 from shoal.vision.mixture._finetune import FineTuned, FineTuning, as_settings
 from shoal.vision.mixture._net import tuned_mixture
@@ -54,11 +54,9 @@ class ImageMixture(LatentShiftEstimator):
     ----------
     n_classes : int, default=None
         Number of classes; None chooses it on the frozen features.
-    backbone : path or Module
-        Weights of a ResNet (:func:`shoal.vision.load_backbone`), or a network
+    backbone : str, path or Module
+        A file of weights or a name (:func:`shoal.vision.load_backbone`), or a network
         with ``features(x)`` and ``n_features``. It is copied, never changed.
-    depth, stem : int and str, default=18 and "cifar"
-        Of the ResNet in a weights file.
     mixture : DomainMixture, default=None
         For the frozen features; cloned. It must be linear
         (``expansion="linear"``). None: one climb, ``scale="global"``.
@@ -127,8 +125,6 @@ class ImageMixture(LatentShiftEstimator):
         n_classes: int | None = None,
         *,
         backbone: Any = None,
-        depth: int = 18,
-        stem: str = "cifar",
         mixture: DomainMixture | None = None,
         n_components: int | None = 128,
         fine_tuning: FineTuning | Sequence[FineTuning] | None = FineTuning(),  # noqa: B008
@@ -146,8 +142,6 @@ class ImageMixture(LatentShiftEstimator):
     ) -> None:
         self.n_classes = n_classes
         self.backbone = backbone
-        self.depth = depth
-        self.stem = stem
         self.mixture = mixture
         self.n_components = n_components
         self.fine_tuning = fine_tuning
@@ -180,12 +174,13 @@ class ImageMixture(LatentShiftEstimator):
         self
         """
         self._check_settings()
-        backbone = open_backbone(self.backbone, depth=self.depth, stem=self.stem)
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with seeded(self.seed_):  # a name stands for random weights
+            backbone = load_backbone(self.backbone)
         domains = y if domains is None else domains
         images, codes, names = check_images_domains(self, X, domains)
         self._counts = np.bincount(codes)
         resolve_domain_weight(self.domain_weight, names, self._counts)
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         stored = ImageSet(images, pick_device(self.device))
         self.backbone_ = copy.deepcopy(backbone)
         features = self._fit_projection(self._encode(stored))
