@@ -10,10 +10,10 @@ from typing import Any
 from typer.main import get_command
 
 from shoal.cli._app import EXAMPLES, app
+from shoal.cli._messages import EXIT_CODES, sections
 from shoal.cli._options import Speech, Work
 from shoal.cli._reading import Source
 from shoal.cli._scaling import Place
-from shoal.cli.catalogue import EXIT_CODES, SECTIONS
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {
@@ -75,7 +75,7 @@ made). Wherever a command takes MODEL, the run folder and its `model/` both work
 **Privacy.** `--redact` leaves rows, ids, pictures, words and values that fewer than ten
 rows share, names of domains among them, out of everything that is written and said.
 Names of columns and of other domains stay: a model cannot be used without them. Data
-read in parts must have no such small domain (E168), and keep no checkpoint.
+read in parts must have no such small domain (E114), and keep no checkpoint.
 """
 
 MESSAGES_INTRODUCTION = """\
@@ -170,10 +170,10 @@ def _code(text: str) -> str:
 def messages_page() -> str:
     """One entry per code, by part of the catalogue."""
     lines = [MESSAGES_INTRODUCTION]
-    for title, section in SECTIONS.items():
+    for title, section in sections().items():
         lines.append(f"## {title}\n")
         for code, explanation in section.items():
-            exit_code = explanation.exit_code
+            exit_code = explanation.exit
             ends = f" *Exit code {exit_code}.*" if exit_code else ""
             lines.append(f"### {code}: {explanation.title}\n")
             lines.append(f"{explanation.text}{ends}\n")

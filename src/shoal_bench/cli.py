@@ -237,7 +237,7 @@ def plot(
     lines = summarize(specs, records)
     if not any(line.waves for line in lines):
         raise CommandError(
-            "E151",
+            "E101",
             f"{folder} has no record of {grid}",
             f"run `shoal bench run {grid} --store {folder}` first",
         )

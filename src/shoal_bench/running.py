@@ -156,7 +156,7 @@ def data_missing(spec: Any, view: str, folder: Path | None) -> CodedError | None
         load_problem(spec, view, folder)
     except FileNotFoundError as error:
         text, _, hint = str(error).rpartition("; ")
-        return CodedError("E150", text, hint)
+        return CodedError("E101", text, hint)
     return None
 
 
@@ -193,7 +193,7 @@ def warn_failed(output: Output, store: Any, names: Sequence[str]) -> None:
         first = known[0]["failure"]
         text = " ".join(f"{first['kind']}: {first['text']}".split())
         output.warn(
-            "W151",
+            "W150",
             f"{len(known)} runs failed; the first: {text}",
             f"tracebacks are in {store.folder / 'failed.jsonl'}; try again with "
             "--retry-failed",

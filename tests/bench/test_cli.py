@@ -56,7 +56,7 @@ def test_an_empty_store_has_nothing_to_draw(cli, tmp_path):
     ended = cli("bench", "plot", "tiny")
     assert (ended.code, ended.stdout) == (3, "")
     error, hint = ended.stderr.splitlines()
-    assert error == "error[E151] shoal-bench has no record of tiny"
+    assert error == "error[E101] shoal-bench has no record of tiny"
     assert hint == "hint: run `shoal bench run tiny --store shoal-bench` first"
     assert not list(tmp_path.glob("*/figures"))
 
@@ -105,7 +105,7 @@ def test_failed_runs_are_a_warning_and_tried_again_on_demand(cli, monkeypatch):
         "bench", "run", "tiny", "--method", "kmeans", "--alpha", "3", "--strict"
     )
     assert ended.code == 7
-    assert "warning[W151] 2 runs failed; the first: RuntimeError: no luck today" in (
+    assert "warning[W150] 2 runs failed; the first: RuntimeError: no luck today" in (
         ended.stderr
     )
     again = cli("bench", "run", "tiny", "--method", "kmeans", "--alpha", "3")
@@ -129,7 +129,7 @@ def test_data_that_are_not_there(cli):
     ended = cli("bench", "run", "cifar-c", "--wave", "0")
     assert ended.code == 3
     error, hint = ended.stderr.splitlines()
-    assert error.startswith("error[E150] the benchmark needs cifar20_simclr_pca128.npz")
+    assert error.startswith("error[E101] the benchmark needs cifar20_simclr_pca128.npz")
     assert hint.startswith("hint: place it in SHOAL_DATA_DIR/features")
 
 
@@ -139,7 +139,7 @@ def test_what_can_be_run_is_run(cli, monkeypatch):
 
     def missing(spec, view, folder):
         if spec.dataset == "fashion10":
-            return benching.CodedError("E150", "no fashion", "place it")
+            return benching.CodedError("E101", "no fashion", "place it")
         return None
 
     monkeypatch.setattr(benching, "data_missing", missing)

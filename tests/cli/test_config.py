@@ -93,7 +93,7 @@ def test_bad_files_are_told_in_one_line(cli, tmp_path: Path, text: str, said: st
     ended = cli("fit", "x.csv", "--config", "shoal.toml")
     assert ended.code == 2
     error, hint = ended.stderr.splitlines()
-    assert error.startswith('error[E160] "shoal.toml" ')
+    assert error.startswith('error[E002] "shoal.toml" ')
     assert said in error
     assert hint.startswith("hint: ")
 
@@ -103,7 +103,7 @@ def test_a_config_that_is_not_there_with_json(cli):
     document = json.loads(ended.stdout)
     assert ended.code == 2
     assert document["command"] == "fit"
-    assert document["messages"][0]["code"] == "E160"
+    assert document["messages"][0]["code"] == "E002"
     assert "absent.toml" in document["messages"][0]["text"]
 
 
@@ -111,7 +111,7 @@ def test_a_value_of_the_wrong_kind_is_named(cli, tmp_path: Path):
     (tmp_path / "shoal.toml").write_text('seed = "one"')
     ended = cli("fit", "x.csv", "--config", "shoal.toml")
     assert ended.code == 2
-    assert 'error[E160] "shoal.toml" has seed = one' in ended.stderr
+    assert 'error[E002] "shoal.toml" has seed = one' in ended.stderr
 
 
 def test_options_for_other_commands_may_stand_in_a_shared_file(cli, tmp_path: Path):
@@ -122,11 +122,11 @@ def test_options_for_other_commands_may_stand_in_a_shared_file(cli, tmp_path: Pa
         'domain = "site"\ndevice = "cuda:9"\nsize = 64\nskip-bad = true\nworkers = 2'
     )
     ended = cli("choose", "x.csv", "--config", "shoal.toml", "--k", "2:3")
-    assert "E145" not in ended.stderr
+    assert "E002" not in ended.stderr
     for typed in (["--device", "cuda:9"], ["--size", "64"], ["--skip-bad"]):
         ended = cli("choose", "x.csv", "--domain", "site", "--k", "2:3", *typed)
         assert ended.code == 2
-        assert f"error[E145] {typed[0]} " in ended.stderr
+        assert f"error[E002] {typed[0]} " in ended.stderr
 
 
 def test_names_of_columns():

@@ -125,7 +125,7 @@ def test_images_in_no_folder_at_all_are_one_new_place(here: Path, cli, tmp_path:
     assert cli("predict", "run", flat, "--pooled", "--out", out, "--quiet").code == 0
     ended = cli("predict", "run", flat, "--out", tmp_path / "no.csv")
     assert ended.code == 3
-    assert "error[E127]" in ended.stderr
+    assert "error[E101]" in ended.stderr
 
 
 def test_a_table_or_an_unknown_place_is_refused(here: Path, cli, tmp_path: Path):
@@ -194,7 +194,7 @@ def test_many_images_that_cannot_be_read_are_left_out_when_asked(
     wanted = ("fit", photos, *FIT[2:-2], "--no-report", "--out", out)
     ended = cli(*wanted)
     assert ended.code == 3
-    assert "error[E128] 3 of 121 images cannot be read" in ended.stderr
+    assert "error[E143] 3 of 121 images cannot be read" in ended.stderr
     assert "--skip-bad" in ended.stderr
     ended = cli(*wanted, "--skip-bad")
     assert ended.code == 0, ended.stderr
@@ -263,7 +263,7 @@ def test_pictures_are_found_by_the_ids_of_rows(here: Path, cli, tmp_path: Path):
     assert (out / "report.html").read_text().count("data:image") > 10
     ended = cli("report", out, "--images", "new", "--force")
     assert ended.code == 3
-    assert "error[E127] no image" in ended.stderr
+    assert "error[E101] no image" in ended.stderr
     ended = cli("report", out, "--images", "nowhere", "--force")
     assert 'error[E101] no folder "nowhere"' in ended.stderr
     assert cli(*fit, "--images", "photos", "--force").code == 0

@@ -172,7 +172,7 @@ def test_each_refusal_has_its_own_hint(
     ended = cli("name", "run", *arguments)
     assert ended.code == 2
     error, advice = ended.stderr.splitlines()
-    assert error.startswith("error[E161]")
+    assert error.startswith("error[E002]")
     assert message in error
     assert hint in advice
 

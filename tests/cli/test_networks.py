@@ -240,15 +240,15 @@ def test_memory_that_runs_out_suggests_a_batch(cli, photos, weights, monkeypatch
 def test_images_that_cannot_be_used(cli, photos, tmp_path):
     cases = [
         ("E101", 3, ["pretrain", "nowhere"]),
-        ("E165", 4, [*TRAIN, "--epochs", 2, "--learning-rate", 1e30, "--out", "wild"]),
+        ("E164", 4, [*TRAIN, "--epochs", 2, "--learning-rate", 1e30, "--out", "wild"]),
     ]
     (tmp_path / "empty" / "beach").mkdir(parents=True)
-    cases.append(("E127", 3, ["pretrain", "empty"]))
+    cases.append(("E101", 3, ["pretrain", "empty"]))
     save_photo(tmp_path / "mixed" / "beach" / "a.png", side=8)
     save_photo(tmp_path / "mixed" / "forest" / "b.png", side=12)
     cases.append(("E124", 3, ["pretrain", "mixed"]))
     (photos / "beach" / "torn.png").write_bytes(b"\x89PNG torn")
-    cases.append(("E128", 3, TRAIN))
+    cases.append(("E143", 3, TRAIN))
     cases[1][2].append("--skip-bad")
     for code, exit_code, arguments in cases:
         ended = cli(*arguments)
@@ -295,7 +295,7 @@ def test_damaged_photos_are_left_out_with_a_word(cli, photos, weights):
     (photos / "beach" / "kind0" / "cut.png").write_bytes(whole[: len(whole) // 2])
     embed = ["embed", "photos", "--weights", weights, "--out", "f.npz"]
     ended = cli(*embed)
-    assert (ended.code, "error[E128]" in ended.stderr) == (3, True)
+    assert (ended.code, "error[E143]" in ended.stderr) == (3, True)
     ended = cli(*embed, "--skip-bad", "--json")
     document = json.loads(ended.stdout)
     assert document["status"] == "warning"
@@ -315,7 +315,7 @@ def test_images_of_unknown_range_are_left_out_like_damaged_ones(cli, photos, wei
         ended = cli(*arguments)
         assert ended.code == 3
         assert (
-            "error[E128] 1 of 17 images cannot be read (beach/kind0/float.tif); in "
+            "error[E143] 1 of 17 images cannot be read (beach/kind0/float.tif); in "
             "beach/kind0/float.tif, pixels must be whole numbers of 8 or 16 bits, got "
             "floats (mode F)\nhint: save them with 8 or 16 bits, or --skip-bad"
         ) in ended.stderr
@@ -350,7 +350,7 @@ def test_where_all_images_are_bad_none_can_be_left_out(cli, tmp_path, weights, o
     pixels = [cli(*command, *options) for command in (embed_with(weights), TRAIN)]
     for ended in (*heads, *pixels):
         assert ended.code == 3
-        assert "error[E128] 2 of 2 images cannot be read" in ended.stderr
+        assert "error[E143] 2 of 2 images cannot be read" in ended.stderr
         assert "skip" not in ended.stderr
     assert all("hint: replace them\n" in ended.stderr for ended in heads)
     assert all("hint: save them with 8 or 16 bits" in one.stderr for one in pixels)
@@ -402,7 +402,7 @@ def test_images_in_no_folder_of_a_domain(cli, tmp_path, weights):
     ended = cli(*embed_with(weights))
     assert ended.code == 3
     assert (
-        'error[E127] 1 image lies directly in "photos"; expected '
+        'error[E101] 1 image lies directly in "photos"; expected '
         "photos/<domain>/*.jpg\nhint: images belong into one folder per domain; "
         "--domain-from REGEX"
     ) in ended.stderr
@@ -474,7 +474,7 @@ def test_one_image_has_nothing_to_be_told_apart_from(cli, photos, tmp_path):
     few = ["pretrain", "few", "--device", "cpu"]
     ended = cli(*few)
     assert ended.code == 3
-    assert 'error[E127] "few" must hold at least 2 images, got 1' in ended.stderr
+    assert 'error[E101] "few" must hold at least 2 images, got 1' in ended.stderr
     wide = np.full((8, 8), 70_000, dtype=np.int32)
     Image.fromarray(wide).save(tmp_path / "few" / "beach" / "wide.tif")
     ended = cli(*few, "--skip-bad")

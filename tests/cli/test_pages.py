@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from shoal.cli._app import EXAMPLES, app
-from shoal.cli.catalogue import CATALOGUE, EXIT_CODES, SECTIONS
+from shoal.cli._messages import EXIT_CODES, catalogue, sections
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,8 +49,8 @@ def test_every_command_and_option_is_on_the_page():
 def test_every_code_has_one_entry():
     page = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
     codes = re.findall(r"^### ([\w-]+): ", page, flags=re.MULTILINE)
-    assert codes == list(CATALOGUE)
-    assert len(CATALOGUE) == sum(map(len, SECTIONS.values()))
+    assert codes == list(catalogue())
+    assert len(catalogue()) == sum(map(len, sections().values()))
 
 
 def test_codes_in_the_source_are_explained():
@@ -60,11 +60,11 @@ def test_codes_in_the_source_are_explained():
         for path in (ROOT / "src").rglob("*.py")
         for code in re.findall(r'"([EW]\d{3})"', path.read_text(encoding="utf-8"))
     }
-    assert named
-    assert named <= set(CATALOGUE)
+    checks = {code for code in catalogue() if not re.fullmatch(r"[EW]\d{3}", code)}
+    assert named == set(catalogue()) - checks
 
 
 def test_exit_codes_are_documented():
-    assert {one.exit_code for one in CATALOGUE.values()} | {7} == set(EXIT_CODES)
-    for code, explanation in CATALOGUE.items():
-        assert (explanation.exit_code > 0) == bool(re.fullmatch(r"E\d{3}", code))
+    assert {one.exit for one in catalogue().values()} | {7} == set(EXIT_CODES)
+    for code, explanation in catalogue().items():
+        assert (explanation.exit > 0) == bool(re.fullmatch(r"E\d{3}", code))

@@ -25,7 +25,7 @@ def test_a_page_above_its_limit_says_so(cli, fitted: Path):
     size = (fitted / "report.html").stat().st_size / 1e6
     assert size > 0.1
     assert f"({size:.2f} MB)" in ended.stdout
-    assert "warning[W166] the page needs 0.1" in ended.stderr
+    assert "warning[W162] the page needs 0.1" in ended.stderr
     assert "MB, more than --max-mb 0.1\n" in ended.stderr
     assert cli("report", "run", "--max-mb", "0.1", "--strict").code == 7
-    assert "W166" not in cli("report", "run").stderr
+    assert "W162" not in cli("report", "run").stderr

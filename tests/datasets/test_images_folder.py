@@ -117,7 +117,7 @@ def test_images_of_floats_are_refused_or_left_out(folder):
     Image.fromarray(values).save(folder / "west" / "float.tif")
     with pytest.raises(InputError) as caught:
         load_image_folder(folder)
-    assert caught.value.code == "E128"
+    assert caught.value.code == "E143"
     assert str(caught.value) == (
         "1 of 7 images cannot be read (west/float.tif); in west/float.tif, pixels must "
         "be whole numbers of 8 or 16 bits, got floats (mode F); save them with 8 or 16 "

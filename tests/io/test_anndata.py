@@ -79,7 +79,7 @@ def test_batches_of_a_file(given: dict[str, Any]) -> None:
 def test_keys_that_are_not_there(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words) as caught:
         read(CELLS, **given)
-    assert caught.value.code == "E131"
+    assert caught.value.code == "E107"
 
 
 def test_other_refusals() -> None:

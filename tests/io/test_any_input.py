@@ -191,7 +191,7 @@ def test_rows_of_any_width(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("\n".join(lines))
     schema = read(path, domain="site", features=["x", "z"]).schema
-    for place, text, code in ((50, "a,1", "E115"), (80, "a,1,2,3", "E142")):
+    for place, text, code in ((50, "a,1", "E115"), (80, "a,1,2,3", "E143")):
         spoiled = [*lines[:place], text, *lines[place:]]
         path.write_text("\n".join(spoiled))
         with pytest.raises(CodedError) as caught:

@@ -195,7 +195,7 @@ def test_repeated_names(tmp_path: Path) -> None:
         new = save(tmp_path / "new.h5ad", values(), named)
         with pytest.raises(InputError, match="several columns are called a,") as caught:
             next(batches(new, schema))
-        assert caught.value.code == "E141"
+        assert caught.value.code == "E107"
 
 
 def test_a_needed_gene_that_the_file_has_twice(schema: Schema, tmp_path: Path) -> None:

@@ -51,30 +51,30 @@ TEXT_FILES: list[Case] = [
     ("x.dat", text(), SITE, "E102", 'format of ".*x.dat"; add --format csv'),
     ("x", text(), SITE, "E102", "cannot tell the format"),
     ("x.csv", text(), SITE | {"format": "docx"}, "E102", 'no format "docx"'),
-    ("x.csv", "", SITE, "E103", "x.csv\" is empty"),
-    ("x.csv", "\n\n", SITE, "E103", "is empty"),
-    ("x.csv", "site,size\n", SITE, "E103", "has a header but no rows"),
-    ("x.csv", text().replace(",", ";"), SITE, "E104", "holds 1 semicolons; add --sep"),
-    ("x.tsv", text(), SITE, "E104", "line 1 holds 1 commas"),
-    ("x.csv", text().replace(",", "\t"), SITE, "E104", r"--sep '\\t'"),
-    ("x.csv", text(town="Orléans").encode("latin-1"), SITE, "E105",
+    ("x.csv", "", SITE, "E114", "x.csv\" is empty"),
+    ("x.csv", "\n\n", SITE, "E114", "is empty"),
+    ("x.csv", "site,size\n", SITE, "E114", "has a header but no rows"),
+    ("x.csv", text().replace(",", ";"), SITE, "E143", "holds 1 semicolons; add --sep"),
+    ("x.tsv", text(), SITE, "E143", "line 1 holds 1 commas"),
+    ("x.csv", text().replace(",", "\t"), SITE, "E143", r"--sep '\\t'"),
+    ("x.csv", text(town="Orléans").encode("latin-1"), SITE, "E143",
      "byte 0xE9 at line 2 is not UTF-8; add --encoding latin-1"),
-    ("x.csv", text().encode("utf-16"), SITE, "E105", "--encoding utf-16"),
-    ("x.csv", text(), SITE | {"encoding": "klingon"}, "E105", "no encoding 'klingon'"),
+    ("x.csv", text().encode("utf-16"), SITE, "E143", "--encoding utf-16"),
+    ("x.csv", text(), SITE | {"encoding": "klingon"}, "E143", "no encoding 'klingon'"),
     ("x.csv", text(), {}, "E106", r"candidates: site \(3 values\)"),
     ("x.csv", text(), {"domain": "sight"}, "E107", 'no column "sight".*: "site"'),
     ("x.csv", text(), SITE | {"features": ["sizes"]}, "E107", 'nearest: "size"'),
     ("x.csv", text(), SITE | {"drop": ["zzz"]}, "E107", "columns: site, size"),
     ("x.csv", text(), SITE | {"id": "Site_"}, "E107", 'nearest: "site"'),
-    ("x.csv", text(site="only"), SITE, "E108", "one domain .site is \"only\" every"),
+    ("x.csv", text(site="only"), SITE, "E112", "one domain .site is \"only\" every"),
     ("x.csv", text(site=range(N_ROWS)), SITE, "E109", '"site" has 60 values in 60'),
     ("x.csv", text(site=np.linspace(0, 1, 20).repeat(3)), SITE, "E109",
      "has 20 values in 60 rows; group it .--domain-bins 10"),
     ("x.csv", text(), SITE | {"domain_bins": 3}, "E109", "cannot be cut .* not a num"),
-    ("x.csv", text(changed("site", 7, None)), SITE, "E110",
+    ("x.csv", text(changed("site", 7, None)), SITE, "E115",
      "1 row has no domain .first: row 7 of \"site\""),
-    ("x.csv", text(changed("site", 7, "NA")), SITE, "E110", "row 7"),
-    ("x.csv", text(site=None), SITE, "E110", "no row has a domain"),
+    ("x.csv", text(changed("site", 7, "NA")), SITE, "E115", "row 7"),
+    ("x.csv", text(site=None), SITE, "E115", "no row has a domain"),
     ("x.csv", text(table(flat=1)[["site", "flat"]]), SITE, "E114",
      r"all 1 columns were set aside \(1 constant\)"),
     ("x.csv", text(table()[["site"]]), SITE, "E114", "no column beside the domain"),
@@ -87,14 +87,14 @@ TEXT_FILES: list[Case] = [
     ("x.csv", text(changed("size", 18, "n/a")), SITE, "E119",
      r'"size" is a number except row 18 \("n/a"\); --na n/a'),
     ("x.csv", text(size=["1,5", "2,5"] * 30), SITE, "E119", "decimal commas .row 1"),
-    ("x.csv", text(species=["x", "y"] * 30), SITE, "E120", '"species" looks like a'),
+    ("x.csv", text(species=["x", "y"] * 30), SITE, "E116", '"species" looks like a'),
     ("x.csv", text(size=-1.0 * np.arange(N_ROWS)), SITE | {"counts": True}, "E130",
      "values are negative, such as -1 .first: row 2, \"size\""),
     ("x.csv", text(), SITE | {"counts": True}, "E130", "values are (negative|frac)"),
-    ("x.csv", "site,a,a\n1,2,3\n", SITE, "E141", "several columns called a"),
-    ("x.csv", "site,size\na,1\nb,2,3\n", SITE, "E142", "line 3 has 3 cells, the head"),
-    ("x.csv", 'site,size\na,"1\nb,2\n', SITE, "E142", "cannot be split"),
-    ("x.csv", "1,2.5\n3,4\n", SITE, "E146", "first line .* holds numbers, not column"),
+    ("x.csv", "site,a,a\n1,2,3\n", SITE, "E107", "several columns called a"),
+    ("x.csv", "site,size\na,1\nb,2,3\n", SITE, "E143", "line 3 has 3 cells, the head"),
+    ("x.csv", 'site,size\na,"1\nb,2\n', SITE, "E143", "cannot be split"),
+    ("x.csv", "1,2.5\n3,4\n", SITE, "E143", "first line .* holds numbers, not column"),
     ("x.csv.gz", b"not gzip", SITE, "E143", "x.csv.gz\" cannot be read"),
     ("x.csv.gz", TORN, SITE, "E143", "cannot be read"),
     ("x.parquet", b"PAR1 broken", SITE, "E143", "cannot be read as parquet"),
@@ -103,10 +103,10 @@ TEXT_FILES: list[Case] = [
     ("x.npy", b"broken", SITE, "E143", "is not an np[yz] file"),
     ("x.npz", b"broken", SITE, "E143", "is not an np[yz] file"),
     ("x.mtx", b"broken", SITE, "E143", "cannot be read"),
-    ("x.csv", text(), SITE | {"impute": "magic"}, "E145", "impute='magic'"),
-    ("x.csv", text(), SITE | {"sample": 0}, "E145", "sample=0"),
-    ("x.csv", text(), SITE | {"domain_bins": 1}, "E145", "domain_bins=1"),
-    ("x.csv", text(), SITE | {"sep": "::"}, "E145", "sep='::' is not one character"),
+    ("x.csv", text(), SITE | {"impute": "magic"}, "E002", "impute='magic'"),
+    ("x.csv", text(), SITE | {"sample": 0}, "E002", "sample=0"),
+    ("x.csv", text(), SITE | {"domain_bins": 1}, "E002", "domain_bins=1"),
+    ("x.csv", text(), SITE | {"sep": "::"}, "E002", "sep='::' is not one character"),
 ]  # fmt: skip
 
 
@@ -133,24 +133,24 @@ LISTS = [[1.0, 2.0]] * N_ROWS
 @pytest.mark.parametrize(
     ("data", "given", "code", "words"),
     [
-        (table()[:0], SITE, "E103", "the table has no rows"),
-        (table(vector=LISTS), SITE, "E144", 'column "vector" holds a list'),
-        (table(vector=[{"a": 1}] * N_ROWS), SITE, "E144", "holds a dict"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), SITE, "E141", "called a"),
+        (table()[:0], SITE, "E114", "the table has no rows"),
+        (table(vector=LISTS), SITE, "E124", 'column "vector" holds a list'),
+        (table(vector=[{"a": 1}] * N_ROWS), SITE, "E124", "holds a dict"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), SITE, "E107", "called a"),
         (np.zeros((5, 2, 2)), SITE, "E124", r"got \(5, 2, 2\)"),
         (np.zeros(5), SITE, "E124", r"rows x features, got \(5,\)"),
         (np.zeros((5, 3, 32, 32)), {}, "E124", "for pictures, a folder"),
-        (np.array([["a"]]), {"domain": ["x"]}, "E125", "not an array of numbers"),
-        (np.eye(5), {"domain": ["x"] * 4}, "E123", "X has 5 rows, domains 4"),
-        (table(), {"domain": ["x"] * 4}, "E123", "X has 60 rows, domains 4"),
+        (np.array([["a"]]), {"domain": ["x"]}, "E102", "not an array of numbers"),
+        (np.eye(5), {"domain": ["x"] * 4}, "E124", "X has 5 rows, domains 4"),
+        (table(), {"domain": ["x"] * 4}, "E124", "X has 60 rows, domains 4"),
         (np.eye(6), {}, "E106", "--domain-file"),
-        (np.ones((6, 2)), {"domain": list("ababab")}, "E126", "100% of vectors"),
+        (np.ones((6, 2)), {"domain": list("ababab")}, "E124", "100% of vectors"),
         (np.full((6, 2), np.nan), {"domain": list("ababab")}, "E115", "row 1, column"),
         (table(extra=[np.inf] + [1.0, 2.0] * 29 + [0.5]), SITE, "E115", "row 1, extra"),
-        (table(), {"domain_file": "d.txt"}, "E145", "domain_file says nothing about"),
-        (table(), SITE | {"layer": "raw"}, "E145", "layer says nothing about a table"),
-        (np.eye(6), {"domain": list("ababab"), "drop": ["x"]}, "E145", "drop says not"),
-        (np.eye(6), {"domain": list("ababab"), "text": "x"}, "E145", "text says noth"),
+        (table(), {"domain_file": "d.txt"}, "E002", "domain_file says nothing about"),
+        (table(), SITE | {"layer": "raw"}, "E002", "layer says nothing about a table"),
+        (np.eye(6), {"domain": list("ababab"), "drop": ["x"]}, "E002", "drop says not"),
+        (np.eye(6), {"domain": list("ababab"), "text": "x"}, "E002", "text says noth"),
         (table(size=None), SITE, "E114", "1 empty"),
         (table(size=pd.Series([np.nan] * N_ROWS)), SITE, "E114", "1 empty"),
         (table(when=pd.date_range("2024", periods=N_ROWS))[["site", "when"]], SITE,
@@ -185,10 +185,10 @@ def save_uneven(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "maker", "code", "words"),
     [
-        ("x.npy", save_npy, "E125", "needs pickle, which shoal never loads"),
+        ("x.npy", save_npy, "E102", "needs pickle, which shoal never loads"),
         ("x.npz", save_npz, "E124", "2 arrays with two dimensions, none called X"),
-        ("x.npz", save_uneven, "E123", "X has 3 rows, site 4"),
-        ("x.npy", lambda path: np.save(path, np.zeros((0, 3))), "E103", "has no rows"),
+        ("x.npz", save_uneven, "E124", "X has 3 rows, site 4"),
+        ("x.npy", lambda path: np.save(path, np.zeros((0, 3))), "E114", "has no rows"),
     ],
 )
 def test_arrays(
@@ -214,7 +214,7 @@ def test_a_domain_file_that_does_not_fit(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match="X has 5 rows, domains 2") as caught:
         read(tmp_path / "x.npy", domain_file=tmp_path / "d.txt")
-    assert caught.value.code == "E123"
+    assert caught.value.code == "E124"
     with pytest.raises(InputError, match="domain_file"):
         read(tmp_path / "x.npy", domain_file=tmp_path / "absent.txt")
 
@@ -224,7 +224,7 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
     with pytest.raises(InputError, match='b.csv" has no column "y", which') as caught:
         read([tmp_path / "a.csv", tmp_path / "b.csv"])
-    assert caught.value.code == "E147"
+    assert caught.value.code == "E107"
     np.save(tmp_path / "c.npy", np.eye(3))
     (tmp_path / "texts" / "a").mkdir(parents=True)
     (tmp_path / "texts" / "a" / "x.txt").write_text("some words")

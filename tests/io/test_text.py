@@ -104,8 +104,8 @@ def test_texts_without_a_known_word() -> None:
     frame.loc[3, "note"] = None
     frame.loc[5, "note"] = "zzz"
     table = read(frame, domain="site", text="note", merge_small=None)
-    assert "W146" in [message.code for message in table.messages]
-    message = next(one for one in table.messages if one.code == "W146")
+    assert "W143" in [message.code for message in table.messages]
+    message = next(one for one in table.messages if one.code == "W143")
     assert "2 texts" in message.text
     assert "first: row 4" in message.text
 
@@ -141,7 +141,7 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
 def test_a_folder_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no images or texts below") as caught:
         read(tmp_path)
-    assert caught.value.code == "E127"
+    assert caught.value.code == "E101"
 
 
 def test_a_text_that_is_not_utf8(tmp_path: Path) -> None:
@@ -149,4 +149,4 @@ def test_a_text_that_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "east" / "food" / "0.txt").write_bytes(b"caf\xe9")
     with pytest.raises(InputError, match='0.txt" is not UTF-8') as caught:
         read(tmp_path)
-    assert caught.value.code == "E105"
+    assert caught.value.code == "E143"

@@ -72,11 +72,11 @@ def test_which_data_are_read_in_parts(world, tmp_path):
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda folder: folder, "E172"),
+        (lambda folder: folder, "E002"),
         (lambda folder: folder / "absent.parquet", "E101"),
         (lambda folder: f"{folder}/*.parquet", "E101"),
-        (lambda folder: "-", "E172"),
-        (lambda folder: _write(folder / "rows.csv", "x\n1\n"), "E172"),
+        (lambda folder: "-", "E002"),
+        (lambda folder: _write(folder / "rows.csv", "x\n1\n"), "E002"),
         (lambda folder: _write(folder / "rows.parquet", "no parquet"), "E143"),
     ],
     ids=["empty", "absent", "no match", "stdin", "csv", "damaged"],
@@ -93,7 +93,7 @@ def test_files_with_other_columns_are_refused(tmp_path):
     pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r'b.parquet" has no column "y"') as error:
         list_parts(tmp_path)
-    assert error.value.code == "E147"
+    assert error.value.code == "E107"
 
 
 def _write(path, text):

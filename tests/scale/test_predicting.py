@@ -140,7 +140,7 @@ def test_what_was_there_stays_until_the_new_is_in_its_place(
         (lambda frame: frame.drop(columns="x1"), "E133"),
         (lambda frame: frame.drop(columns="site"), "E133"),
         (lambda frame: frame.assign(site="z"), "E134"),
-        (lambda frame: frame.assign(site=frame["site"].where(frame.index > 3)), "E110"),
+        (lambda frame: frame.assign(site=frame["site"].where(frame.index > 3)), "E115"),
         (lambda frame: frame.assign(x2=np.inf), "E115"),
     ],
     ids=["column", "domain", "unseen", "no domain", "infinite"],
@@ -324,4 +324,4 @@ def test_a_model_without_columns_is_refused(world, tmp_path):
     )
     with pytest.raises(CodedError, match="which columns it takes") as error:
         predict(plain, world.folder, tmp_path / "out")
-    assert error.value.code == "E162"
+    assert error.value.code == "E135"

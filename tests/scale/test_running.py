@@ -48,7 +48,7 @@ def test_a_part_that_ends_every_worker_is_given_up(world, tmp_path):
     ) as running:
         with pytest.raises(CodedError, match="the worker died 3 times") as error:
             running.run("count", CountRows(deadly=3), {})
-        assert error.value.code == "E171"
+        assert error.value.code == "E137"
         assert "first.parquet" in str(error.value)
         kept = running.shelf("count", {})
         assert 3 not in kept

@@ -172,7 +172,7 @@ def test_workers_that_always_die_are_an_error(address, tmp_path):
 
     with pytest.raises(CodedError, match="training stopped after 1 tries") as error:
         train_on_ray(train, tmp_path / "run", retries=0)
-    assert error.value.code == "E166"
+    assert error.value.code == "E137"
 
 
 @pytest.mark.slow

@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # typer's own errors, wherever its version keeps their classes
         if not hasattr(error, "format_message"):
             raise
-        code = _report_usage(error, given)
+        code = _fail_usage(error, given)
     sys.exit(code or 0)
 
 
-def _report_usage(error: Any, arguments: Sequence[str]) -> int:
+def _fail_usage(error: Any, arguments: Sequence[str]) -> int:
     """Tell a wrong command line in the form of every other error."""
     from shoal.cli._messages import usage_message
 

@@ -14,12 +14,12 @@ from shoal.cli._diagnose import diagnose
 from shoal.cli._embed import embed
 from shoal.cli._explain import explain
 from shoal.cli._fit import fit
+from shoal.cli._messages import EXIT_CODES
 from shoal.cli._name import name
 from shoal.cli._predict import predict
 from shoal.cli._pretrain import pretrain
 from shoal.cli._report import report
 from shoal.cli._version import version
-from shoal.cli.catalogue import EXIT_CODES
 
 #: Every command and the example that its help shows; a test runs them in this order.
 #: Other packages bring commands as entry points of "shoal.commands".

@@ -107,7 +107,7 @@ def parse_range(text: str | None) -> range | None:
     high = high or low
     if not (low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high)):
         raise CommandError(
-            "E113",
+            "E002",
             f'k must be a whole number from 2, or a range such as 2:8, got "{text}"',
             "write --k 2:8",
         )

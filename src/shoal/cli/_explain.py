@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli._messages import CommandError
+from shoal.cli._messages import CommandError, catalogue
 from shoal.cli._options import Speech, with_groups
 from shoal.cli._output import running
-from shoal.cli.catalogue import CATALOGUE
 
 
 @with_groups
@@ -18,7 +17,7 @@ def explain(
 ) -> None:
     """What a coded message means and what to do about it."""
     with running("explain", **speech.options) as output:
-        by_lower = {known.lower(): known for known in CATALOGUE}
+        by_lower = {known.lower(): known for known in catalogue()}
         known = by_lower.get(code.lower())
         if known is None:
             near = [one for one in by_lower if one.startswith(code.lower())]
@@ -27,14 +26,14 @@ def explain(
                 "E002",
                 f'no message has the code "{code}"',
                 f'nearest: "{by_lower[near[0]]}"; all codes: '
-                f"{', '.join(sorted(CATALOGUE))}",
+                f"{', '.join(sorted(catalogue()))}",
             )
-        found = CATALOGUE[known]
+        found = catalogue()[known]
         output.data = {
             "code": known,
             "title": found.title,
             "text": found.text,
-            "exit_code": found.exit_code,
+            "exit_code": found.exit,
         }
-        ends = f" (exit code {found.exit_code})" if found.exit_code else ""
+        ends = f" (exit code {found.exit})" if found.exit else ""
         output.show(f"{known}: {found.title}{ends}", "", found.text)

@@ -61,7 +61,7 @@ def parse_k(text: str) -> int | None:
         return None
     if not text.isdecimal() or int(text) < 2:
         raise CommandError(
-            "E113",
+            "E002",
             f'k must be a whole number from 2, or auto, got "{text}"',
             "run `shoal choose DATA` to see which numbers the data support",
         )

@@ -105,7 +105,7 @@ class Embedded:
         pixels, readable = read_pixels(paths, self.size)
         if not readable.all():
             raise CommandError(
-                "E128", "images changed while they were used", "run the command again"
+                "E143", "images changed while they were used", "run the command again"
             )
         return pixels
 

@@ -3,13 +3,74 @@
 import inspect
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from shoal.cli.catalogue import CATALOGUE
 from shoal.exceptions import CodedError
+
+#: What the status of a command means to the shell.
+EXIT_CODES = {
+    0: "done",
+    1: "bug in shoal",
+    2: "wrong usage",
+    3: "input or output unusable",
+    4: "not answerable from these data",
+    5: "optional package missing",
+    6: "model problem",
+    7: "done, but a check failed under --strict",
+    130: "interrupted",
+}
+
+# ---- the catalogue -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What ``shoal explain`` says about a code; see messages.toml.
+
+    Attributes
+    ----------
+    title : str
+        What is the matter, in a few words.
+    cause, fix : str
+        Why, and what can be done about it.
+    exit : int
+        How a command ends that stops with this code; 0 for what lets it go on.
+    safe : bool
+        Whether its lines quote nothing that --redact leaves out.
+    """
+
+    title: str
+    cause: str
+    fix: str
+    exit: int = 0
+    safe: bool = False
+
+    @property
+    def text(self) -> str:
+        """Cause and fix, in one paragraph."""
+        return " ".join(f"{self.cause} {self.fix}".split())
+
+
+@cache
+def sections() -> dict[str, dict[str, Explanation]]:
+    """The catalogue by its parts, in the order of a command's life."""
+    text = Path(__file__).with_name("messages.toml").read_text(encoding="utf-8")
+    return {
+        title: {code: Explanation(**facts) for code, facts in codes.items()}
+        for title, codes in tomllib.loads(text).items()
+    }
+
+
+@cache
+def catalogue() -> dict[str, Explanation]:
+    """Every code that a command can end or warn with."""
+    return {code: one for codes in sections().values() for code, one in codes.items()}
+
 
 # ---- messages ------------------------------------------------------------------------
 
@@ -26,7 +87,7 @@ class Message:
     @property
     def exit_code(self) -> int:
         """How a command ends that this message stops."""
-        return CATALOGUE[self.code].exit_code
+        return catalogue()[self.code].exit
 
     def to_dict(self) -> dict[str, str]:
         """Its entry in the JSON document."""
@@ -125,7 +186,7 @@ def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Messa
     key, file = option.removeprefix("--"), error.ctx.params.get("config")
     value = (error.ctx.default_map or {}).get(error.param.name)
     text = f'"{file}" has {key} = {value}, which must be {allowed}'
-    return Message("E160", text, allowed.example(f"{key} = ", path))
+    return Message("E002", text, allowed.example(f"{key} = ", path))
 
 
 def _typed(name: str, arguments: Sequence[str]) -> str | None:

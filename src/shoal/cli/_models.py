@@ -117,7 +117,7 @@ def refuse_no_domains(table: "Table") -> None:
 
 
 def check_known(domains: Any, model: Any) -> None:
-    """Raise E134 for a domain that the model has not seen, E167 for an absent one."""
+    """Raise E134 for a domain that the model has not seen, E134 for an absent one."""
     known = set(model.domains_.tolist())
     unseen = [one for one in dict.fromkeys(domains.tolist()) if one not in known]
     if unseen:
@@ -129,14 +129,14 @@ def check_known(domains: Any, model: Any) -> None:
     if absent:
         more = f" and {len(absent) - 1} more" * (len(absent) > 1)
         raise CommandError(
-            "E167",
+            "E134",
             f'no row is from "{absent[0]}"{more}, which the model knows',
             "pass rows of every domain, best the rows of the fit",
         )
 
 
 def load_model(path: Path, device: str = "auto") -> Loaded:
-    """The model in a folder, with its columns; E135 or E162 if it has none.
+    """The model in a folder, with its columns; E135 or E135 if it has none.
 
     A model with a network computes on ``device``.
     """
@@ -152,7 +152,7 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     schema = getattr(model, "schema_", None)
     if schema is None:
         raise CommandError(
-            "E162",
+            "E135",
             f'the model in "{path}" does not say which columns it takes',
             "fit with `shoal fit`, or save with shoal.save(model, path, schema=...)",
         )

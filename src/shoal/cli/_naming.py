@@ -66,7 +66,7 @@ def carried_names(
     named = [name not in ids for name in old.class_names_]
     for index in np.flatnonzero(~same.any(axis=1)):
         output.warn(
-            "W164",
+            "W161",
             f'c{index} matches no class of "{loaded.path}"',
             f"look at its card, then `shoal name` --set c{index}=NAME",
         )
@@ -118,7 +118,7 @@ def split_merge(given: str) -> tuple[list[str], str | None]:
 
 
 def check_classes(model: Any, keys: Iterable[str]) -> None:
-    """Raise E161 for the first that is neither id nor name of a class."""
+    """Raise E002 for the first that is neither id nor name of a class."""
     for key in keys:
         try:
             model._class_index(key)
@@ -128,7 +128,7 @@ def check_classes(model: Any, keys: Iterable[str]) -> None:
 
 
 def renamed(model: Any, names: Mapping[str, str]) -> Any:
-    """The model with new names; E161 where these cannot be used."""
+    """The model with new names; E002 where these cannot be used."""
     check_classes(model, names)
     try:
         return model.set_names(dict(names))
@@ -138,4 +138,4 @@ def renamed(model: Any, names: Mapping[str, str]) -> Any:
 
 def bad_names(text: str, hint: str) -> CommandError:
     """The error of names that cannot be used."""
-    return CommandError("E161", text, hint)
+    return CommandError("E002", text, hint)

@@ -82,7 +82,7 @@ def is_typed(option: str) -> bool:
 
 
 def refuse_no_encoder(encoder: Any) -> None:
-    """Raise E145 for options of a network where --encoder names none."""
+    """Raise E002 for options of a network where --encoder names none."""
     if encoder.given:
         return
     given = {
@@ -95,7 +95,7 @@ def refuse_no_encoder(encoder: Any) -> None:
 
 
 def refuse_device(device: str) -> None:
-    """Raise E145 for the device of a model that has no network."""
+    """Raise E002 for the device of a model that has no network."""
     given = {"--device": device not in HONOURED}
     refuse_idle(given, "is for images, and this model takes none")
 
@@ -103,10 +103,10 @@ def refuse_device(device: str) -> None:
 def refuse_idle(
     given: Mapping[str, bool], why: str, hint: str = "leave it out"
 ) -> None:
-    """Raise E145 for the first option that was typed."""
+    """Raise E002 for the first option that was typed."""
     for option, is_given in given.items():
         if is_given and is_typed(option):
-            raise CommandError("E145", f"{option} {why}", hint)
+            raise CommandError("E002", f"{option} {why}", hint)
 
 
 # ---- ``--config shoal.toml``: options from a file; the command line wins -------------
@@ -142,7 +142,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise _unusable(path, f"cannot be read: {reason}", "check --config") from error
     except ValueError as error:  # not TOML, or not UTF-8
         raise _unusable(
-            path, f"is not TOML: {error}", "see `shoal explain E160`"
+            path, f"is not TOML: {error}", "see `shoal explain E002`"
         ) from error
 
 
@@ -201,7 +201,7 @@ def _unknown(path: Path, key: str, known: Iterable[str]) -> CommandError:
 
 
 def _unusable(path: Path, text: str, hint: str) -> CommandError:
-    return CommandError("E160", f'"{path}" {text}', hint)
+    return CommandError("E002", f'"{path}" {text}', hint)
 
 
 # ---- Options that commands share, spelled once ---------------------------------------

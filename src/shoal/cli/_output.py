@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from shoal.cli._messages import Message, plain
-from shoal.cli._redacting import QUOTING
-from shoal.cli.catalogue import CATALOGUE
+from shoal.cli._messages import Message, catalogue, plain
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
 # ---- progress ------------------------------------------------------------------------
@@ -286,11 +284,11 @@ class Output:
 
     def _safe(self, message: Message) -> Message:
         """The message, without what it may quote where that is to be left out."""
-        if not self.redact or message.code not in QUOTING:
+        told = catalogue()[message.code]
+        if not self.redact or told.safe:
             return message
-        text = CATALOGUE[message.code].title
         hint = f"`shoal explain {message.code}`; without --redact it is said in full"
-        return replace(message, text=text, hint=hint)
+        return replace(message, text=told.title, hint=hint)
 
     def _print_message(self, message: Message) -> None:
         style = "bold red" if message.level == "error" else "bold yellow"
@@ -352,7 +350,7 @@ def running(command: str, **options: Any) -> Iterator[Output]:
 
 def _message_of(error: CodedError) -> Message:
     """The message of an error; a code without an entry would be a bug in shoal."""
-    code = error.code if error.code in CATALOGUE else "E001"
+    code = error.code if error.code in catalogue() else "E001"
     return Message(code, error.text, error.hint)
 
 
@@ -363,8 +361,8 @@ def _coded_warnings(output: Output) -> Iterator[None]:
     def say(message: Any, category: type[Warning], *place: Any) -> None:
         if issubclass(category, CompileWarning):
             text = str(message).partition("; ")[0]
-            output.warn("W165", text, "nothing: the results are the same, only later")
-        elif isinstance(message, CodedWarning) and message.code in CATALOGUE:
+            output.warn("W161", text, "nothing: the results are the same, only later")
+        elif isinstance(message, CodedWarning) and message.code in catalogue():
             output.warn(message.code, message.text, message.hint)
         elif issubclass(category, ShoalWarning):
             output.warn("W161", str(message), "see `shoal diagnose` for all checks")

@@ -24,8 +24,9 @@ from shoal.cli._redacting import numbered_rows
 from shoal.cli._runs import assignments_name
 from shoal.cli._scaling import NO_DOMAIN, Place, check_parts_ending, predicted
 from shoal.cli._tables import percent, read_mix, shortened_table
-from shoal.io._annotation import UNLIKE, UNSURE, marked
 
+# As in shoal.io, which cannot be asked before a command is run: it needs numpy.
+UNSURE = 0.8
 # More rows unlike those of training than this deserve a warning.
 MANY_UNLIKE = 0.1
 
@@ -166,6 +167,7 @@ def streamed(
 ) -> "Tally":
     """Class one batch after the other, and write it."""
     from shoal.io import assign
+    from shoal.io._annotation import marked
 
     by_domain = not (pooled or prevalence)
     tables = loaded.batches(output, data, rows, require_domain=by_domain)
@@ -212,6 +214,7 @@ class Tally:
         self, frames: Iterable[Any], stages: Stages, data: Sequence[str]
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
+        from shoal.io._annotation import UNLIKE
         from shoal.scale._predicting import rows_by_class
 
         total = None

@@ -295,10 +295,10 @@ def read(output: Output, images: Path, pictures: Pictures) -> Any:
 
 
 def check_count(images: Path, n_images: int) -> None:
-    """Raise E127 if there are too few images to tell one from another."""
+    """Raise E101 if there are too few images to tell one from another."""
     if n_images < LEAST:
         raise CommandError(
-            "E127",
+            "E101",
             f'"{images}" must hold at least {LEAST} images, got {n_images}',
             "add images: training tells each apart from the others",
         )
@@ -331,7 +331,7 @@ def training_errors(checkpoint: Path) -> Iterator[None]:
     except FloatingPointError as error:
         text = str(error).partition(";")[0]
         hint = "start afresh (--force) with a lower --learning-rate"
-        raise CommandError("E165", text, hint) from error
+        raise CommandError("E164", text, hint) from error
     except OSError as error:
         reason = error.strerror or str(error)
         text = f'cannot write "{checkpoint}": {reason}'

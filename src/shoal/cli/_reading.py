@@ -203,19 +203,19 @@ def refuse_split_names(data: Sequence[str], source: Source) -> None:
 
 
 def refuse_clash(source: Source) -> None:
-    """Raise E145 for a column that would be both a feature and something else."""
+    """Raise E002 for a column that would be both a feature and something else."""
     features = split_names(source.features)
     for role in ("domain", "id", "label", "group"):
         if getattr(source, role) in features:
             raise CommandError(
-                "E145",
+                "E002",
                 f'"{getattr(source, role)}" is named by --{role} and by --features',
                 "a column is one or the other: take it out of one of them",
             )
 
 
 def refuse_of_images(source: Source) -> None:
-    """Raise E145 for options that only a folder of images has a use for."""
+    """Raise E002 for options that only a folder of images has a use for."""
     given = {
         "--domain-from": source.domain_from is not None,
         "--skip-bad": source.skip_bad,

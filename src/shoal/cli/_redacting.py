@@ -2,8 +2,8 @@
 
 The report leaves out rows, ids, pictures, words and rare values by itself. What remains
 is the model, which must know its domains, categories and words to class new rows: those
-that few rows share lose their names or are not even used. Messages that may quote a
-cell say only what they are about.
+that few rows share lose their names or are not even used. Messages are told in full
+where the catalogue calls their code safe; of all others only the title is said.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,6 @@ from shoal.cli._messages import CommandError
 
 if TYPE_CHECKING:
     from shoal.io import Table
-
-
-#: Codes of messages that may quote a cell, a file or the name of a domain.
-QUOTING = frozenset(
-    "E001 E108 E116 E119 E127 E128 E130 E134 E142 E143 E148 E163 E167 "
-    "W111 W121 W128 W129 W143 W145 W148".split()
-)
 
 
 def numbered_rows(tables: Iterable["Table"]) -> Iterator["Table"]:

@@ -36,7 +36,7 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
             done = write(summary, place, **options)
     except (KeyError, TypeError, IndexError) as error:
         raise CommandError(
-            "E162",
+            "E135",
             f"the summary of the run is damaged ({type(error).__name__}: {error})",
             "fit again, or give the data: `shoal report RUN DATA`",
         ) from error
@@ -56,7 +56,7 @@ def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any
     ids = [group["id"] for group in summary.get("classes", [])]
     if ids != list(names):
         raise CommandError(
-            "E162",
+            "E135",
             "the summary of the run has other classes than its model",
             "fit again, or give the data: `shoal report RUN DATA`",
         )
@@ -118,7 +118,7 @@ def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | Non
         return None
     if table.ids is None:
         raise CommandError(
-            "E145",
+            "E002",
             "--images needs to know which picture a row is",
             "name the column of file names with --id",
         )
@@ -132,7 +132,7 @@ def add_pictures(summary: Mapping[str, Any], folder: Path) -> None:
     shown = list(_shown_rows(summary))
     if not shown:
         raise CommandError(
-            "E162", "the summary of the run shows no rows", "fit without --redact"
+            "E135", "the summary of the run shows no rows", "fit without --redact"
         )
     for row in shown:
         row["image"] = thumbnail(read_picture(folder, row["id"]))
@@ -146,7 +146,7 @@ def _shown_rows(summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def read_picture(folder: Path, name: str) -> bytes:
-    """The content of an image below a folder; E127 where there is none."""
+    """The content of an image below a folder; E101 where there is none."""
     from shoal.io._images import check_image
 
     if not folder.is_dir():
@@ -155,7 +155,7 @@ def read_picture(folder: Path, name: str) -> bytes:
     path = (folder / name).resolve()
     if not (path.is_relative_to(folder.resolve()) and path.is_file()):
         raise CommandError(
-            "E127",
+            "E101",
             f'no image "{name}" below "{folder}"',
             "the id of a row must be the path of its picture below that folder",
         )
@@ -248,10 +248,10 @@ def check_ending(path: Path) -> None:
 
 
 def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
-    """Raise E162 where a summary that shows rows is to be drawn without them."""
+    """Raise E135 where a summary that shows rows is to be drawn without them."""
     if redact and not summary.get("redacted"):
         raise CommandError(
-            "E162",
+            "E135",
             "the summary of the run shows rows, which --redact leaves out",
             "give the data, to describe them anew: `shoal report RUN DATA`",
         )
@@ -279,7 +279,7 @@ def show(output: Output, max_mb: float) -> None:
         output.show(f"Left out to stay small: {what}")
     if found["bytes"] > max_mb * 1e6:
         output.warn(
-            "W166",
+            "W162",
             f"{found['left_out'][-1].partition(': ')[2]}, more than --max-mb "
             f"{max_mb:g}",
             "choose fewer --sections, or allow that size",

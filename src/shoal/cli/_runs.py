@@ -193,16 +193,16 @@ def read_summary(model: Path) -> dict[str, Any]:
         summary = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CommandError(
-            "E162",
+            "E135",
             f'"{path}" is not there, and the report is drawn from it',
             "give the folder that `shoal fit` wrote, or pass the data after the model",
         ) from error
     except (OSError, ValueError) as error:
         raise CommandError(
-            "E162", f'"{path}" cannot be read: {error}', "fit again, or pass the data"
+            "E135", f'"{path}" cannot be read: {error}', "fit again, or pass the data"
         ) from error
     if not isinstance(summary, dict) or "schema" not in summary:
         raise CommandError(
-            "E162", f'"{path}" is not a summary of shoal', "fit again, or pass the data"
+            "E135", f'"{path}" is not a summary of shoal', "fit again, or pass the data"
         )
     return summary

@@ -83,7 +83,7 @@ class Place:
         return whole and _are_too_large(data)
 
     def _refuse_unused(self, data: Sequence[str]) -> None:
-        """Raise E145 for options of parts where data are never read in parts.
+        """Raise E002 for options of parts where data are never read in parts.
 
         Parquet data may be, once they are too large: a script need not know.
         """
@@ -268,7 +268,7 @@ def redacted_draw(drawn: Any) -> Any:
     few = int((drawn.domains.sizes < RARE).sum())
     if few:
         raise CommandError(
-            "E168",
+            "E114",
             f"{few} of {len(drawn.domains.sizes)} domains have fewer than {RARE} rows, "
             "and a model names its domains",
             "leave these rows out, join them to another domain, or fit without "
@@ -286,7 +286,7 @@ def check_parts_ending(path: Path) -> None:
     """Refuse what rows that are read in parts are not written as."""
     if path.suffix == ".csv":
         raise CommandError(
-            "E172",
+            "E002",
             "rows read in parts are written as Parquet",
             "end --out with .parquet",
         )

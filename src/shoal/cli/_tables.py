@@ -371,7 +371,7 @@ def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str
     domains = list(dict.fromkeys(row["domain"] for row in rows))
     if len(domains) > 1:
         raise CommandError(
-            "E163",
+            "E143",
             f'"{path}" has the mixes of {len(domains)} domains: {_join(domains[:5])}'
             + ", ..." * (len(domains) > 5),
             "keep the rows of one of them, and the header",
@@ -403,5 +403,5 @@ def _join(names: list[str]) -> str:
 
 def _unusable(path: Path, text: str) -> CommandError:
     return CommandError(
-        "E163", f'"{path}" {text}', "one share per class, see `shoal explain E163`"
+        "E143", f'"{path}" {text}', "one share per class, see `shoal explain E143`"
     )

@@ -103,7 +103,7 @@ def lone_images(domains: Array) -> tuple[str, str]:
 def check_readable(
     listed: ImageList, readable: Array, *, skip_bad: bool
 ) -> list[Message]:
-    """E128 when too many of all files turned out to be bad, W128 when some did.
+    """E143 when too many of all files turned out to be bad, W128 when some did.
 
     Those whose heads are bad were judged when the folder was listed; they count again.
     """

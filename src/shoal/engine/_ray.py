@@ -41,7 +41,7 @@ def connected(address: str | None) -> Iterator[Any]:
         except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise CodedError(
-                "E170",
+                "E101",
                 f"no Ray cluster answers at {address!r}: {reason}",
                 "start one with `ray start --head`, or leave the address out",
             ) from error

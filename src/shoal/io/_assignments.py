@@ -124,7 +124,7 @@ def _write_parquet(path: Path, batches: Iterable[pd.DataFrame]) -> int:
         if writer is not None:
             writer.close()
     if writer is None:
-        raise InputError("E103", "there are no rows to write", "check the input")
+        raise InputError("E114", "there are no rows to write", "check the input")
     return n_rows
 
 

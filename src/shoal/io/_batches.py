@@ -116,7 +116,7 @@ def batches(
                 places = before + numbered.frame.index.to_numpy()
                 yield replace(table, places=places)
     if start and not n_placed:
-        raise InputError("E110", "no row has a domain", "fill them in")
+        raise InputError("E115", "no row has a domain", "fill them in")
     if start and not n_kept:
         raise InputError("E115", "every row has a missing value", FILL)
 
@@ -216,7 +216,7 @@ def _domains(
         return shown
     if empty.any():
         raise InputError(
-            "E110",
+            "E115",
             f"{int(empty.sum()):,} rows have no domain (first: row "
             f'{row_number(series, empty)} of "{rule.column}")',
             "--drop-missing-domain, or --pooled to do without domains",

@@ -179,26 +179,26 @@ def as_rgb(image: Any) -> Any:
 def judge_bad(
     root: Path, names: Sequence[str], n_files: int, skip_bad: bool
 ) -> list[Message]:
-    """E128 when too many files could not be read, W128 when some."""
+    """E143 when too many files could not be read, W128 when some."""
     if not names:
         return []
     text, fix = _tell_bad(root, names, n_files)
     if len(names) == n_files:  # nothing would be left
-        raise InputError("E128", text, fix)
+        raise InputError("E143", text, fix)
     if len(names) > BAD_SHARE * n_files and not skip_bad:
         hint = f"{fix}, or --skip-bad (skip_bad=True) to leave them out"
-        raise InputError("E128", text, hint)
+        raise InputError("E143", text, hint)
     return [Message("W128", text, f"they are left out; {fix} to keep them")]
 
 
 def check_image(path: Path) -> None:
-    """Raise E128 for a file that is no image."""
+    """Raise E143 for a file that is no image."""
     if _head(path) is None:
         found = _unknown_range(path)
         why, hint = "", "replace it"
         if found is not None:
             why, hint = f"; {found}", "save it with 8 or 16 bits"
-        raise InputError("E128", f'"{path}" cannot be read as an image{why}', hint)
+        raise InputError("E143", f'"{path}" cannot be read as an image{why}', hint)
 
 
 def inner_folders(names: Sequence[str]) -> Array | None:
@@ -225,7 +225,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
     """A function from the path below root to the domain."""
     if not files:
         raise InputError(
-            "E127",
+            "E101",
             f'no images below "{root}"; expected {root}/<domain>/*.jpg',
             "put images there, or check the path",
         )
@@ -236,7 +236,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
             match = pattern.search(name)
             if match is None or not pattern.groups:
                 raise InputError(
-                    "E127",
+                    "E109",
                     f'"{domain_from}" finds no domain in "{name}"',
                     "the first group (...) of the expression is the domain",
                 )
@@ -247,7 +247,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
     if not inside:
         count = n_of(len(files), "image")
         raise InputError(
-            "E127",
+            "E101",
             f'{count} {"lies" if len(files) == 1 else "lie"} directly in "{root}"; '
             f"expected {root}/<domain>/*.jpg",
             f"images belong into one folder per domain; {BY_NAME} if the domain is in "
@@ -256,7 +256,7 @@ def _domain_finder(root: Path, files: list[Path], domain_from: str | None) -> An
     if len(inside) < len(files):
         loose = next(path for path in files if path.parent == root)
         raise InputError(
-            "E127",
+            "E109",
             f'"{loose.name}" lies outside the folders of the domains',
             f"move it into {root}/<domain>/, or use {BY_NAME}",
         )
@@ -346,7 +346,7 @@ def _empty_folders(root: Path, domains: list[Any]) -> list[Message]:
 
 
 def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Message]:
-    """W129 when format and size of the files tell the domains apart."""
+    """W121 when format and size of the files tell the domains apart."""
     if any(domain is None for domain in domains):  # they lie side by side
         return []
     looks = [
@@ -367,7 +367,7 @@ def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Messa
     usual = kinds[share.argmax(axis=1)]
     return [
         Message(
-            "W129",
+            "W121",
             f"format and size tell the domain of {right:.0%} of images: {names[0]} is "
             f"{usual[0]}, {names[-1]} is {usual[-1]}",
             "re-encode all alike before fitting",

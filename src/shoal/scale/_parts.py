@@ -151,7 +151,7 @@ def list_parts(data: Any, *, part_rows: int = PART_ROWS) -> Parts:
         start = parts[-1].start + parts[-1].n_rows if parts else 0
         parts += one.parts(len(parts), start, part_rows)
     if not parts:
-        raise InputError("E103", f'"{root}" has no rows', "check how it was made")
+        raise InputError("E114", f'"{root}" has no rows', "check how it was made")
     shown = join([str(one) for one in data]) if isinstance(data, list) else str(data)
     return Parts(tuple(parts), columns, tuple(one.record for one in listed), shown)
 
@@ -174,7 +174,7 @@ class _Listed:
         absent = [name for name in columns if name not in self.columns]
         if absent:
             raise InputError(
-                "E147",
+                "E107",
                 f'"{self.path}" has no column "{absent[0]}", which "{first}" has',
                 "give all files the same columns",
             )
@@ -211,7 +211,7 @@ def _files(data: Any) -> tuple[Path, list[Path]]:
         ]
     if not is_path(data) or str(data) == "-":
         raise InputError(
-            "E172",
+            "E002",
             "work in parts needs Parquet files",
             "pass a file, a folder or a pattern such as 'rows/*.parquet'",
         )
@@ -227,7 +227,7 @@ def _files(data: Any) -> tuple[Path, list[Path]]:
     paths = sorted(_below(path))
     if not paths:
         raise InputError(
-            "E172",
+            "E002",
             f'"{path}" holds no Parquet files',
             "work in parts reads files that end with .parquet",
         )
@@ -251,7 +251,7 @@ def _below(folder: Path) -> Iterator[Path]:
 def _refuse_other_format(path: Path) -> None:
     if path.suffix not in ENDINGS:
         raise InputError(
-            "E172",
+            "E002",
             f'"{path}" is not a Parquet file, and only these are read in parts',
             "write it as Parquet, or use --engine memory",
         )

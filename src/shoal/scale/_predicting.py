@@ -373,7 +373,7 @@ def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
     if not n_rows:
         if any(one.hint == KEEP_GAPS for one in running.messages.values()):
             raise InputError("E115", "every row has a missing value", FILL)
-        raise InputError("E110", "no row has a domain", "fill them in, or --pooled")
+        raise InputError("E115", "no row has a domain", "fill them in, or --pooled")
     return Predicted(
         path=out,
         n_rows=n_rows,

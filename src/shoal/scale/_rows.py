@@ -69,7 +69,7 @@ class Rows:
         if self.domains is not None:
             if column is None:
                 raise InputError(
-                    "E172",
+                    "E002",
                     "each file was a domain in fit, and files are read in parts here",
                     "fit with a column that says where a row is from (--domain)",
                 )
@@ -102,7 +102,7 @@ class Rows:
         empty = place < 0
         if empty.any() and not self.drop_missing_domain:
             raise InputError(
-                "E110",
+                "E115",
                 f"rows have no domain (first: row {row_number(series, empty)} of "
                 f'"{series.name}")',
                 "--drop-missing-domain, or fill them",
@@ -129,18 +129,18 @@ def without_gaps(
 
 
 def schema_of(model: Any, columns: Sequence[str]) -> Schema:
-    """How columns become numbers for a model; E162, E172 or E133 where they do not."""
+    """How columns become numbers for a model; E135, E002 or E133 where they do not."""
     known = getattr(model, "schema_", None)
     if known is None:
         raise ModelFileError(
-            "E162",
+            "E135",
             "the model does not say which columns it takes",
             "fit with shoal.scale.fit, or set model.schema_ = table.schema.to_dict()",
         )
     schema = Schema.from_dict(known)
     if schema.n_columns is not None:
         raise InputError(
-            "E172",
+            "E002",
             "the model takes a matrix, and Parquet files have columns with names",
             "use shoal predict on the npy, npz or h5ad file",
         )

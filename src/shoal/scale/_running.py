@@ -225,7 +225,7 @@ class Running:
         log.warning("%d passes over all rows: %s", len(moved), said)
         text = f"{len(moved)} passes over all rows have {said}"
         hint = "more passes (passes=, from Python), or a larger sample"
-        self.keep([Message("W170", text, hint)])
+        self.keep([Message("W161", text, hint)])
         return said
 
     def keep(self, messages: Iterable[Message]) -> None:
@@ -308,7 +308,7 @@ def _error_of(failure: Failure, part: Part) -> Exception:
     where = f'"{part.path}", row groups {part.row_groups[0]} to {part.row_groups[-1]}'
     if failure.kind == "WorkerDied":
         return CodedError(
-            "E171",
+            "E137",
             f"{where}: {failure.text}",
             "use fewer workers, or smaller row groups; finished parts are kept",
         )

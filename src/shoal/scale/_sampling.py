@@ -162,7 +162,7 @@ def count_domains(
     counted = counted[counted.index.notna()]
     messages = _without_domain(empty, column, options)
     if counted.empty:
-        raise InputError("E110", "no row has a domain", "choose another column")
+        raise InputError("E115", "no row has a domain", "choose another column")
     if rule is None:
         # so few of each that they fit into memory, so many that thin ones are known
         few = np.repeat(counted.index.to_numpy(dtype=object), counted.clip(upper=THIN))
@@ -195,12 +195,12 @@ def _domain_column(running: Running, options: Options) -> str:
     for name in ("text", "domain_file", "domain_bins", "layer", "use_rep"):
         if getattr(options, name) is not None:
             raise InputError(
-                "E172", f"{name} is not for data read in parts", "leave it out"
+                "E002", f"{name} is not for data read in parts", "leave it out"
             )
     if options.counts or options.impute == "drop":
         name = "counts" if options.counts else 'impute="drop"'
         raise InputError(
-            "E172", f"{name} is not for data read in parts", "use --engine memory"
+            "E002", f"{name} is not for data read in parts", "use --engine memory"
         )
     return options.domain
 
@@ -210,7 +210,7 @@ def _without_domain(count: int, column: str, options: Options) -> list[Message]:
         return []
     text = f'{count:,} rows have no domain in "{column}"'
     if not options.drop_missing_domain:
-        raise InputError("E110", text, "--drop-missing-domain, or fill them")
+        raise InputError("E115", text, "--drop-missing-domain, or fill them")
     return [Message("W144", f"{text}; left out", "fill them in to keep them")]
 
 
@@ -266,7 +266,7 @@ def draw_rows(
     sizes = np.array([running.data.n_rows]) if domains is None else domains.sizes
     if n_rows < len(sizes):
         raise InputError(
-            "E145",
+            "E002",
             f"a sample of {n_rows} rows cannot hold rows of all {len(sizes)} domains",
             "raise it",
         )
@@ -324,7 +324,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
            ("id", "label", "group", "features", "na", "impute", "seed")},
         domain=column,
     )  # fmt: skip
-    own = [one for one in table.messages if one.code not in ("W111", "W144", "W145")]
+    own = [one for one in table.messages if one.code not in ("W111", "W144")]
     schema = replace(table.schema, domain=rule)
     table = replace(
         table,

@@ -202,7 +202,7 @@ def _fit(trainer: Any, retries: int) -> Any:
                 raise cause from error
         text = str(error).strip().splitlines()[-1]
         raise CodedError(
-            "E166",
+            "E137",
             f"training stopped after {retries + 1} tries: {text}",
             "look for what ended the workers; a second call resumes the training",
         ) from error

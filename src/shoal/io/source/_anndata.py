@@ -138,7 +138,7 @@ def _chosen(options: Options) -> tuple[str, str]:
     """Which matrix: its home in the file, and its key there."""
     if options.layer and options.use_rep:
         raise InputError(
-            "E145", "layer and use_rep both name a matrix", "use one of them"
+            "E002", "layer and use_rep both name a matrix", "use one of them"
         )
     if options.layer:
         return "layers", options.layer
@@ -153,7 +153,7 @@ def _kind(options: Options) -> str:
 
 def _absent_key(key: str, home: str, known: list[str]) -> InputError:
     return InputError(
-        "E131", f'no "{key}" in {home}', f"available: {join(known) or 'none'}"
+        "E107", f'no "{key}" in {home}', f"available: {join(known) or 'none'}"
     )
 
 

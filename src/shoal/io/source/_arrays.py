@@ -240,7 +240,7 @@ def read_side(path: Path, n_rows: int) -> Any:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise InputError(
-                "E105", f'"{path}" is not UTF-8', "save it as UTF-8"
+                "E143", f'"{path}" is not UTF-8', "save it as UTF-8"
             ) from error
         lines = [line.strip().strip('"') for line in lines]
         if len(lines) == n_rows + 1:  # the first line names the column
@@ -251,10 +251,10 @@ def read_side(path: Path, n_rows: int) -> Any:
 
 
 def check_length(n_rows: int, n_values: int, name: str) -> None:
-    """Raise E123 unless there is one value per row."""
+    """Raise E124 unless there is one value per row."""
     if n_rows != n_values:
         raise InputError(
-            "E123",
+            "E124",
             f"X has {n_rows:,} rows, {name} {n_values:,}",
             "pass both from the same table",
         )
@@ -264,7 +264,7 @@ def check_matrix(matrix: Any) -> Any:
     """Rows by features, of numbers, or an error that says what else it is."""
     if matrix.dtype.kind not in "biuf":
         raise InputError(
-            "E125",
+            "E102",
             f"an array of {matrix.dtype} is not an array of numbers",
             "save it as a numeric array or a parquet table",
         )
@@ -280,7 +280,7 @@ def check_matrix(matrix: Any) -> Any:
 
 
 def check_varied(X: Any) -> None:
-    """E126 for an embedding in which most rows are the same."""
+    """E124 for an embedding in which most rows are the same."""
     if is_sparse(X) or len(X) < 3:
         return
     rows = np.ascontiguousarray(X)
@@ -292,7 +292,7 @@ def check_varied(X: Any) -> None:
     share = np.unique(sums, return_counts=True)[1].max() / len(sums)
     if share > IDENTICAL:
         raise InputError(
-            "E126",
+            "E124",
             f"{share:.0%} of vectors are identical",
             "check the encoder step; blank images?",
         )
@@ -310,7 +310,7 @@ def _check_magic(path: Path, magic: bytes, format: str) -> None:
 def _unreadable(path: Path, error: Exception) -> InputError:
     if any(word in str(error) for word in ("pickle", "Object arrays", "objects in")):
         return InputError(
-            "E125",
+            "E102",
             f'"{path}" needs pickle, which shoal never loads',
             "save as a numeric array or parquet",
         )
@@ -364,12 +364,12 @@ def to_frame(data: Any) -> pd.DataFrame:
     repeated = frame.columns[frame.columns.duplicated()].tolist()
     if repeated:
         raise InputError(
-            "E141",
+            "E107",
             f"the table has several columns called {join(repeated)}",
             "rename or remove the copies",
         )
     if frame.empty:
-        raise InputError("E103", "the table has no rows", "check how it was made")
+        raise InputError("E114", "the table has no rows", "check how it was made")
     return frame
 
 

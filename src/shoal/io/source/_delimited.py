@@ -178,7 +178,7 @@ def read_header(file: File, options: Options) -> list[str]:
         header = next(_rows(text, separator), [])
     if not header or not text.strip():
         raise InputError(
-            "E103", f'"{name_of(file)}" is empty', "check the export that made it"
+            "E114", f'"{name_of(file)}" is empty', "check the export that made it"
         )
     _check_separator(text, header, separator, told=options.sep is not None)
     return _check_names(file, header)
@@ -186,7 +186,7 @@ def read_header(file: File, options: Options) -> list[str]:
 
 def _no_rows(file: File) -> InputError:
     return InputError(
-        "E103",
+        "E114",
         f'"{name_of(file)}" has a header but no rows',
         "check the export or filter that made it",
     )
@@ -202,7 +202,7 @@ def _separator(file: File, options: Options) -> str:
         separator = options.sep.replace("\\t", "\t")
         if len(separator) != 1:
             raise InputError(
-                "E145", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
+                "E002", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
             )
         return separator
     tabs = options.format == "tsv" or (
@@ -218,7 +218,7 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _check_separator(text: str, header: list[str], separator: str, told: bool) -> None:
-    """Raise E104 where another separator is the likely one."""
+    """Raise E143 where another separator is the likely one."""
     if len(header) == 1:
         found = {other: header[0].count(other) for other in SEPARATORS}
     elif told:
@@ -230,7 +230,7 @@ def _check_separator(text: str, header: list[str], separator: str, told: bool) -
         shown = "\\t" if likely == "\t" else likely
         columns = "1 column" if len(header) == 1 else f"{len(header)} columns"
         raise InputError(
-            "E104",
+            "E143",
             f"only {columns} found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
             f"add --sep '{shown}' (sep in Python), or the one meant",
         )
@@ -254,13 +254,13 @@ def _check_names(file: File, header: list[str]) -> list[str]:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(
-            "E141",
+            "E107",
             f'"{name_of(file)}" has several columns called {join(repeated)}',
             "rename or remove the copies",
         )
     if all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", name) for name in names):
         raise InputError(
-            "E146",
+            "E143",
             f'the first line of "{name_of(file)}" holds numbers, not column names',
             "add a header line that names the columns",
         )
@@ -291,7 +291,7 @@ def _plain_errors(file: File, options: Options) -> Iterator[None]:
         raise _undecodable(file, options) from error
     except LookupError as error:
         raise InputError(
-            "E105",
+            "E143",
             f"there is no encoding {options.encoding!r}",
             "use utf-8, latin-1 or utf-16",
         ) from error
@@ -316,9 +316,9 @@ def _undecodable(file: File, options: Options) -> InputError:
             except UnicodeError as error:
                 where = error.start if isinstance(error, UnicodeDecodeError) else 0
                 text = f"byte 0x{line[where]:02X} at line {number} is not "
-                return InputError("E105", text + _encoding_name(options), hint)
+                return InputError("E143", text + _encoding_name(options), hint)
     text = f'"{name_of(file)}" is not {_encoding_name(options)}'
-    return InputError("E105", text, hint)
+    return InputError("E143", text, hint)
 
 
 def _encoding_name(options: Options) -> str:
@@ -340,6 +340,6 @@ def _unparsable(file: File, options: Options, reason: str) -> InputError:
                     text_ = f"line {rows.line_num} has {len(row)} cells, the header "
                     text_ += f"{expected}"
                     text.detach()
-                    return InputError("E142", text_, hint)
+                    return InputError("E143", text_, hint)
         text.detach()
-    return InputError("E142", f'"{name_of(file)}" cannot be split: {reason}', hint)
+    return InputError("E143", f'"{name_of(file)}" cannot be split: {reason}', hint)

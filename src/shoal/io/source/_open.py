@@ -99,7 +99,7 @@ def _several(paths: Any, options: Options) -> Content:
     parts = [_one(path, replace(options, sample=None)) for path in paths]
     if any(part.matrix is not None or part.kind != "table" for part in parts):
         raise InputError(
-            "E145",
+            "E002",
             "several files must be tables with named columns",
             "put arrays into one npz file, and texts or images into one folder",
         )
@@ -108,7 +108,7 @@ def _several(paths: Any, options: Options) -> Content:
         absent = [name for name in first.columns if name not in part.frame.columns]
         if absent:
             raise InputError(
-                "E147",
+                "E107",
                 f'"{path}" has no column "{absent[0]}", which "{paths[0]}" has',
                 "give all files the same columns",
             )
@@ -153,7 +153,7 @@ def _one(data: Any, options: Options) -> Content:
     else:
         content = Content(frame=_read_table(path, format, options))
     if not content.n_rows:
-        raise InputError("E103", f'"{path}" has no rows', "check how it was made")
+        raise InputError("E114", f'"{path}" has no rows', "check how it was made")
     return replace(content, source={**source, "rows": content.n_rows})
 
 
@@ -225,7 +225,7 @@ def _from_folder(path: Path, options: Options) -> Content:
     if next(path.glob("*/**/*.txt"), None) is not None:
         return read_text_folder(path)
     raise InputError(
-        "E127",
+        "E101",
         f'no images or texts below "{path}"; expected {path}/<domain>/*.jpg or *.txt',
         "check the folder, or name the file inside it",
     )

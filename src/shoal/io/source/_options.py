@@ -51,7 +51,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.impute is not None and self.impute not in IMPUTATIONS:
             raise InputError(
-                "E145",
+                "E002",
                 f"impute={self.impute!r} is not a way to fill missing values",
                 f"use one of {', '.join(IMPUTATIONS)}",
             )
@@ -59,7 +59,7 @@ class Options:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 2):
                 raise InputError(
-                    "E145",
+                    "E002",
                     f"{name}={value!r} is not a whole number from 2",
                     f"leave {name} out, or raise it",
                 )
@@ -97,7 +97,7 @@ class Options:
         for name in (name for name, wrong in unfit.items() if wrong):
             instead = "name the column with --domain instead"
             raise InputError(
-                "E145",
+                "E002",
                 f"{name} says nothing about {what}",
                 instead if name == "domain_file" else "leave it out",
             )

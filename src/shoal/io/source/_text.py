@@ -73,7 +73,7 @@ def read_text_folder(root: Path) -> Content:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                "E105",
+                "E143",
                 f'"{path}" is not UTF-8 (byte {error.start})',
                 "save it as UTF-8",
             ) from error

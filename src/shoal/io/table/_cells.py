@@ -124,13 +124,13 @@ def whole(values: Array) -> bool:
 
 
 def check_flat(name: str, series: pd.Series) -> None:
-    """Raise E144 for a column whose cells are lists or tables of their own."""
+    """Raise E124 for a column whose cells are lists or tables of their own."""
     if not pd.api.types.is_object_dtype(series.dtype):
         return
     first = next((value for value in series if value is not None), None)
     if isinstance(first, (list, tuple, dict, set, np.ndarray)):
         raise InputError(
-            "E144",
+            "E124",
             f'column "{name}" holds a {type(first).__name__} in each cell',
             f"write one column per number (or an npy file), or --drop {quoted(name)}",
         )

@@ -1,7 +1,7 @@
 """Which columns are features, and what kind of feature each one is.
 
 The rules, in order: a column that was dropped, is empty or never varies is set aside;
-one whose name says that it is the answer stops the reading (E120); numbers are used as
+one whose name says that it is the answer stops the reading (E116); numbers are used as
 they are, unless they only number the rows; dates are set aside; text with few distinct
 values becomes one column per value; text that differs in every row is an id; running
 text stops the reading (E116); text with too many distinct values is set aside.
@@ -274,7 +274,7 @@ def _decide_text(
     else:
         plan.set_aside(name, f"text with {n_levels} values", "text")
         plan.warn(
-            "W142",
+            "W117",
             f'"{name}" has {n_levels:,} different values, more than {most}; not used',
             f"group them, --text {shlex.quote(name)}, or --drop {quoted(name)} for "
             "quiet",
@@ -319,7 +319,7 @@ def _set_aside_id(plan: Plan, name: str, or_else: str = "") -> None:
 def _set_aside_dates(plan: Plan, name: str) -> None:
     plan.set_aside(name, "dates", "dates")
     plan.warn(
-        "W141",
+        "W117",
         f'"{name}" holds dates; not used',
         f"--drop {quoted(name)} makes this quiet; dates often name the domain",
     )
@@ -327,7 +327,7 @@ def _set_aside_dates(plan: Plan, name: str) -> None:
 
 def _looks_like_answer(name: str) -> InputError:
     return InputError(
-        "E120",
+        "E116",
         f'column "{name}" looks like a label',
         f"--label {shlex.quote(name)} to hold it aside, or --features to insist",
     )

@@ -106,7 +106,7 @@ def learn_domains(
     domains, _ = rule.apply(series, options.missing)
     if len(pd.unique(domains)) < 2:
         raise InputError(
-            "E108",
+            "E112",
             f'all rows come from one domain ({series.name} is "{domains[0]}" '
             "everywhere)",
             "shoal learns from differences between domains: add files or choose "
@@ -180,10 +180,10 @@ def _drop_missing(series: pd.Series, empty: Array, options: Options) -> list[Mes
     count = int(empty.sum())
     what = f"{count:,} rows have no domain" if count > 1 else "1 row has no domain"
     if empty.all():
-        raise InputError("E110", "no row has a domain", "choose another column")
+        raise InputError("E115", "no row has a domain", "choose another column")
     if not options.drop_missing_domain:
         raise InputError(
-            "E110",
+            "E115",
             f'{what} (first: row {row_number(series, empty)} of "{series.name}")',
             "--drop-missing-domain, or fill them",
         )
@@ -256,7 +256,7 @@ def _merge_small(
         return rule, []
     rule = replace(rule, kind="text", merged=thin, into=into)
     message = f'{len(thin)} domains with fewer than {THIN} rows became "{into}"'
-    return rule, [Message("W145", message, f"they were {join(thin)}")]
+    return rule, [Message("W111", message, f"they were {join(thin)}")]
 
 
 def _warn_thin(domains: Array) -> list[Message]:

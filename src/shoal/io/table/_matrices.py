@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 def columns_by_name(matrix: Any, known: Sequence[str], wanted: Sequence[str]) -> Any:
     """The columns that a model wants, of a matrix whose columns have names.
 
-    E133 where one is absent, E141 where a name does not say which column is meant.
+    E133 where one is absent, E107 where a name does not say which column is meant.
     Further columns are left out.
     """
     if tuple(known) == tuple(wanted):
@@ -26,7 +26,7 @@ def columns_by_name(matrix: Any, known: Sequence[str], wanted: Sequence[str]) ->
     unclear = [name for name in dict.fromkeys(wanted) if name in copies]
     if unclear:
         raise InputError(
-            "E141",
+            "E107",
             f"several columns are called {join(unclear)}, here or in fit, and "
             "the columns are not just those of fit in their order",
             "make the names unique before fit and here",

@@ -203,7 +203,7 @@ class Schema:
         if empty.any():
             messages.append(
                 Message(
-                    "W146",
+                    "W143",
                     f"{n_of(int(empty.sum()), 'text')} without any word of the model "
                     f"(first: row {row_number(column, empty)})",
                     "they say nothing about the class; check the column",

@@ -81,7 +81,7 @@ class Tabulation:
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
-                raise InputError("E131", f'no "{name}" in obs', hint)
+                raise InputError("E107", f'no "{name}" in obs', hint)
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
             raise ask_for_domain(self.frame, matrix=self.matrix is not None)
@@ -129,7 +129,7 @@ class Tabulation:
         return columns, []
 
     def _groups(self, domains: Array | None) -> dict[Any, str] | None:
-        """The group of each domain; E148 where its rows do not agree."""
+        """The group of each domain; E109 where its rows do not agree."""
         name = self.options.group
         if name is None or domains is None:
             return None
@@ -143,7 +143,7 @@ class Tabulation:
         found = pairs[pairs["domain"] == first]["group"].dropna().tolist()
         what = f"more than one group ({join(found, 2)})" if len(found) > 1 else "gaps"
         raise InputError(
-            "E148",
+            "E109",
             f'"{name}" has {what} in the domain "{first}"',
             "a group holds whole domains: choose another column for --group",
         )
