@@ -28,10 +28,6 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 DOORS = ("__init__", "__main__")
 # Edges that are still to be cut.
 STILL: set[tuple[str, str]] = {
-    ("analysis", "base"),
-    ("analysis", "ddfa"),
-    ("analysis", "discrete"),
-    ("analysis", "mixture"),
     ("io", "vision"),
 }
 

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DDFA, DomainMixture
-from shoal.base._merged import add_up, original
 from shoal.datasets import load_penguins
 from shoal.datasets._generated import make_latent_shift
 
@@ -44,9 +43,9 @@ def test_merges_of_merged_classes_add_up_to_the_fit():
     model = DomainMixture(4, search=False, random_state=0).fit(X, domains)
     model = model.set_names(list("abcd"))
     twice = model.merge("a", "b", name="ab").merge("ab", "d", name="abd")
-    assert original(twice) is model
+    assert twice._origin is model
     alone, own = twice.class_names_.index("c"), [0.4, 0.3, 0.2, 0.1]
-    assert_allclose(add_up(twice, np.array(own))[alone], 0.2)
+    assert_allclose(twice._add_up(np.array(own))[alone], 0.2)
     assert_allclose(twice.prevalence_[:, alone], model.prevalence_[:, 2])
     for where in (domains, 3, None):
         whole, parts = (one.predict_proba(X, where) for one in (twice, model))

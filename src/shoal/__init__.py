@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.analysis._choose import choose_n_classes
     from shoal.ddfa import DDFA
     from shoal.discrete import DiscreteMixture
     from shoal.io.model._models import load, save
-    from shoal.mixture import DomainMixture
+    from shoal.mixture import DomainMixture, choose_n_classes
 
 __version__ = "0.1.0"
 
@@ -37,7 +36,7 @@ __getattr__, __dir__ = _lazy_names(
         "DDFA": "shoal.ddfa",
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
-        "choose_n_classes": "shoal.analysis._choose",
+        "choose_n_classes": "shoal.mixture",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
     },

@@ -7,11 +7,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis._draws import Resample, draw_rows
-from shoal.analysis._resample import MixtureRefit, make_resampler, proportions_refit
+from shoal.analysis._resample import Resampler, proportions_resampler
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, optimize
+from shoal.mixture._refit import MixtureRefit
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer
@@ -273,7 +274,7 @@ def test_ddfa_predicts_the_clusters_of_other_rows(clouds, ddfa):
     """As many rows as in fit, but not those: they are not taken for them."""
     bunch, _ = clouds
     mirrored = -bunch.X
-    found = make_resampler(ddfa, mirrored, bunch.domains)
+    found = ddfa._resampler(mirrored, bunch.domains, None)
     clusters = ddfa.discretizer_.predict(ddfa.discriminator_.predict_proba(mirrored))
     log_prior = np.log(np.maximum(ddfa.prevalence_[bunch.domains], 1e-300))
     words = ddfa.factorization_.cluster_given_class[:, clusters].T
@@ -300,10 +301,10 @@ def test_a_resample_of_the_very_rows_moves_none(clouds, ddfa, kind):
     """Classes of fit and resample follow one rule: the same factors, the same class."""
     bunch, model = clouds
     estimator = ddfa if kind == "ddfa" else model
-    found = make_resampler(estimator, bunch.X, bunch.domains)
+    found = estimator._resampler(bunch.X, bunch.domains, None)
     refit = found.refit
     if kind == "proportions":
-        refit = proportions_refit(estimator, bunch.X, bunch.domains)
+        refit = proportions_resampler(estimator, bunch.X, bunch.domains).refit
     again = refit(Unmoved())
     assert_allclose(again.prevalence, estimator.prevalence_, atol=2e-3)
     assert np.mean(again.classes == found.classes) > 0.998
@@ -323,11 +324,11 @@ def test_ddfa_refits_with_the_options_of_its_factorizer(clouds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(bunch.X, bunch.domains)
-        refit = make_resampler(model, bunch.X, bunch.domains).refit
+        refit = model._resampler(bunch.X, bunch.domains, None).refit
         again = refit(Unmoved()).prevalence
     assert_allclose(again, model.prevalence_, atol=1e-4)
     model.factorizer = "em"
-    patient = make_resampler(model, bunch.X, bunch.domains).refit(Unmoved()).prevalence
+    patient = model._resampler(bunch.X, bunch.domains, None).refit(Unmoved()).prevalence
     assert np.abs(patient - model.prevalence_).max() > 1e-3
 
 
@@ -384,13 +385,13 @@ class Fixed(LatentShiftEstimator):
 
 
 class Hooked(Fixed):
-    def _warm_refit(self, X, codes):
+    def _resampler(self, X, codes, weight):
         def refit(generator):
             share = generator.uniform(size=(2, 1))
             prevalence = np.hstack([share, 1 - share])
             return Resample(prevalence, np.zeros(len(codes), dtype=int))
 
-        return refit
+        return Resampler(self._posterior(X, codes, None).argmax(axis=1), refit)
 
 
 def test_any_estimator_resamples_its_proportions(seed):
@@ -398,7 +399,7 @@ def test_any_estimator_resamples_its_proportions(seed):
     X = rng.normal(size=(400, 1)) + 0.3
     domains = np.repeat([0, 1], 200)
     model = Fixed().fit(X, domains=domains)
-    refit = proportions_refit(model, X, domains)
+    refit = proportions_resampler(model, X, domains).refit
     draws = np.array([refit(np.random.default_rng(s)).prevalence for s in range(200)])
     expected = np.sqrt(model.prevalence_ * (1 - model.prevalence_) / 200)
     assert_allclose(draws.std(axis=0), expected, rtol=0.2)

@@ -4,9 +4,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
-from shoal import DDFA, DiscreteMixture, DomainMixture
+from shoal import DDFA, DiscreteMixture, DomainMixture, choose_n_classes
 from shoal._rank import RankResult
-from shoal.analysis._choose import choose_n_classes
 from shoal.analysis._decide import Evidence, decide, smooth
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning

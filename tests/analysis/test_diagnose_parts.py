@@ -24,8 +24,8 @@ from shoal.analysis.diagnose._refit import (
     weighted_agreement,
 )
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
-from shoal.analysis.diagnose._rows import (
-    _common_words,
+from shoal.analysis.diagnose._rows import common_words
+from shoal.analysis.diagnose._table import (
     column_accuracy,
     find_repeats,
     naming_columns,
@@ -364,8 +364,8 @@ def test_copies_exceed_chance_and_coarse_values_do_not(seed):
 
 def test_rare_words_share_the_last_cell():
     count = np.array([3, 50, 7, 4, 90])
-    assert_array_equal(_common_words(count, 10), [3, 1, 2, 3, 0])
-    assert_array_equal(_common_words(count, 2), [1, 1, 1, 1, 0])
+    assert_array_equal(common_words(count, 10), [3, 1, 2, 3, 0])
+    assert_array_equal(common_words(count, 2), [1, 1, 1, 1, 0])
 
 
 # ---- results -------------------------------------------------------------------

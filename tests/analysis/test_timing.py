@@ -1,6 +1,6 @@
 import pytest
 
-from shoal.analysis._choose import choose_n_classes
+from shoal import choose_n_classes
 from shoal.analysis._refits import Order
 from shoal.datasets import make_latent_shift
 from shoal.discrete import DiscreteMixture

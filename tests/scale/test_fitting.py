@@ -10,7 +10,7 @@ import shoal
 from shoal import DDFA, DiscreteMixture, DomainMixture, scale
 from shoal.exceptions import InputError
 from shoal.probability import canonical_order, class_posterior, match_rows
-from shoal.scale._exact import lean, next_solution
+from shoal.scale._exact import next_solution
 
 SAMPLE = 2_000
 
@@ -218,7 +218,7 @@ def test_what_is_noticed_about_rows_is_kept(world, tmp_path):
 
 def test_a_lean_copy_says_the_same(world, estimator):
     model = clone(estimator).fit(world.X[:2_000], world.frame["site"][:2_000])
-    copied = lean(model)
+    copied = model._lean()
     assert np.array_equal(copied.predict_proba(world.X), model.predict_proba(world.X))
     assert not hasattr(copied, "labels_")
     assert hasattr(model, "labels_")

@@ -7,7 +7,7 @@ from shoal._lazy import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from shoal.analysis._adapt import Adaptation
     from shoal.analysis._bootstrap import Intervals
-    from shoal.analysis._choose import choose_n_classes
+    from shoal.analysis._choose import NClassesChoice
     from shoal.analysis._draws import mixture_proportions
     from shoal.analysis.diagnose import Diagnosis, Finding
 
@@ -16,7 +16,7 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "Intervals",
-    "choose_n_classes",
+    "NClassesChoice",
     "mixture_proportions",
 ]
 
@@ -27,7 +27,7 @@ __getattr__, __dir__ = _lazy_names(
         "Diagnosis": "shoal.analysis.diagnose",
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
-        "choose_n_classes": "shoal.analysis._choose",
+        "NClassesChoice": "shoal.analysis._choose",
         "mixture_proportions": "shoal.analysis._draws",
     },
 )

@@ -1,6 +1,5 @@
 """The class mix of a domain that fit has not seen, with its classes kept."""
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,18 +8,13 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._novelty import familiarity
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
-from shoal.analysis._resample import counts_words
-from shoal.base._merged import add_up, original
 
 Array = np.ndarray[Any, Any]
 
 N_RESAMPLES = 200
 # Weights of resamples held at once: 32 MB of them.
 CHUNK = 4_000_000
-# Share of the mixing distribution of a domain added after the fit.
-VANISHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +56,8 @@ class Adaptation:
 
     def predict_proba(self, X: Any) -> Array:
         """p(y|x) of rows of the new domain, of shape (n_samples, n_classes)."""
-        found = original(self.estimator).predict_proba(X, prevalence=self._known())
-        return np.asarray(add_up(self.estimator, found), dtype=float)
+        found = self.estimator._origin.predict_proba(X, prevalence=self._known())
+        return np.asarray(self.estimator._add_up(found), dtype=float)
 
     def predict(self, X: Any) -> Array:
         """Most probable class of rows of the new domain."""
@@ -81,7 +75,10 @@ class Adaptation:
         name : hashable
             Of the kind of the other domains, and none of them.
         """
-        return _with_domain(self.estimator, name, self._known())
+        known = self.estimator.domains_.tolist()
+        if name in known:
+            raise ValueError(f"name={name!r} is a domain of the estimator already")
+        return self.estimator._with_domain(_as_names([*known, name]), self._known())
 
     def to_pandas(self) -> Any:
         """Table with one row per class."""
@@ -103,9 +100,7 @@ class Adaptation:
         """Shares of the classes of the fit, split as in training if need be."""
         if self.parts is not None:
             return self.parts
-        if hasattr(self.estimator, "groups"):
-            return np.asarray(self.estimator._split_prevalence(self.prevalence))
-        return self.prevalence
+        return np.asarray(self.estimator._split_prevalence(self.prevalence))
 
 
 class Units(NamedTuple):
@@ -163,44 +158,26 @@ def adapt(
     """
     check_is_fitted(estimator)
     X_new = estimator._check_rows(X_new)
-    fitted = original(estimator)
+    fitted = estimator._origin
     units, prior = _units(fitted, X_new), fitted.class_weight_
     given = units.class_given_x
     ratio = np.divide(given, prior, out=np.zeros_like(given), where=prior > 0)
     parts = mixture_proportions(ratio, units.weight, start=prior)
     drawn = _resample(ratio, units, parts, check_random_state(random_state))
-    shares = add_up(estimator, parts)
-    variance = add_up(estimator, drawn).var(axis=0, ddof=1)
+    shares = estimator._add_up(parts)
+    variance = estimator._add_up(drawn).var(axis=0, ddof=1)
     low, high = prevalence_interval(shares, variance, units.n_draws, level)
     return Adaptation(
         prevalence=shares,
         low=low,
         high=high,
-        fit_score=_fit_score(estimator, X_new),
+        fit_score=float(np.minimum(1, 2 * fitted._familiarity(X_new).mean())),
         level=level,
         n_rows=units.n_draws,
         class_names=list(estimator.class_names_),
         estimator=estimator,
         parts=parts,
     )
-
-
-def _with_domain(estimator: Any, name: Any, parts: Array) -> Any:
-    known = estimator.domains_.tolist()
-    if name in known:
-        raise ValueError(f"name={name!r} is a domain of the estimator already")
-    if hasattr(estimator, "groups"):  # so that a merge can be undone
-        origin = _with_domain(estimator.estimator, name, parts)
-        seen = type(estimator)(origin, estimator.groups)
-        return seen._see_through(list(estimator.class_names_))
-    extended = copy.copy(estimator)
-    extended._store(
-        np.vstack([estimator.prevalence_, parts]),
-        _as_names([*known, name]),
-        np.append(estimator.domain_weight_ * (1 - VANISHING), VANISHING),
-    )
-    extended.class_names_ = list(estimator.class_names_)
-    return extended
 
 
 def _as_names(names: list[Any]) -> Array:
@@ -211,7 +188,7 @@ def _as_names(names: list[Any]) -> Array:
 
 def _units(estimator: Any, X: Any) -> Units:
     """Rows, or the words inside bags."""
-    if not counts_words(estimator):
+    if not estimator._counts_words:
         given = np.asarray(estimator._class_given_x(X), dtype=float)
         return Units(given, np.ones(X.shape[0]))
     total = np.ravel(X.sum(axis=0))
@@ -252,15 +229,3 @@ def _draw(units: Units, size: int, generator: np.random.Generator) -> Array:
     # words of one bag come together
     drawn = generator.multinomial(n_draws, np.full(n_draws, 1 / n_draws), size=size)
     return np.asarray(drawn @ bags)
-
-
-def _fit_score(estimator: Any, X: Any) -> float:
-    fitted = original(estimator)
-    if hasattr(fitted, "novelty_quantiles_"):
-        quantiles = fitted.novelty_quantiles_
-    elif hasattr(fitted, "novelty_"):
-        quantiles = fitted.novelty_.quantiles
-    else:
-        return float("nan")
-    share = familiarity(fitted._novelty(X), quantiles)
-    return float(min(1.0, 2 * share.mean()))

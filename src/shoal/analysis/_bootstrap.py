@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.analysis._draws import (
     Refit,
     Resample,
+    check_all_domains,
     count_units,
     count_words_or_bags,
     prevalence_interval,
     shrunken,
     stretched_quantile,
 )
-from shoal.analysis._resample import counts_words, make_resampler
-from shoal.base._merged import original
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.validation import check_sample_weight, check_whole, encode_domains
 
@@ -156,10 +155,8 @@ def bootstrap(
     ones, and from anchors of its own as well where a resample may end elsewhere.
     :class:`~shoal.DDFA` and :class:`~shoal.DiscreteMixture` factorize the
     resampled table of clusters (words) by domains again, from the start: that is cheap
-    and, measured, covers better than EM from the fitted factors. An estimator may bring
-    its own way: ``_warm_refit(X, codes)`` returns a function from a random generator to
-    a :class:`~shoal.analysis._draws.Resample`, its classes matched. Any other
-    estimator keeps its q(y|x).
+    and, measured, covers better than EM from the fitted factors. Any other estimator
+    keeps its q(y|x), unless it brings a way of its own: the hook ``_resampler``.
 
     References
     ----------
@@ -184,16 +181,19 @@ def bootstrap(
     check_whole(2, n_resamples=n_resamples)
     stretched_quantile(level)
     X = estimator._check_rows(X)
-    codes = _check_codes(estimator, X, domains)
-    weight = _check_weight(estimator, sample_weight, codes)
-    resampler = make_resampler(estimator, X, codes, weight)
+    codes = check_all_domains(estimator, X, domains)
+    origin = estimator._origin
+    weight = _check_weight(origin, sample_weight, codes)
+    resampler = origin._resampler(X, codes, weight)
+    merged = estimator._add_up(np.eye(origin.n_classes_)).argmax(axis=1)
+    own = merged[resampler.classes]
     seeds = check_random_state(random_state).randint(LARGEST, size=n_resamples)
     draws = np.empty((n_resamples, *estimator.prevalence_.shape))
     kept = np.zeros(X.shape[0], dtype=int)
     for index, resample in enumerate(_resample(resampler.refit, seeds, n_jobs)):
-        draws[index] = resample.prevalence
-        kept += resample.classes == resampler.classes
-    n_rows = _count_rows(estimator, X, codes, weight)
+        draws[index] = estimator._add_up(resample.prevalence)
+        kept += merged[resample.classes] == own
+    n_rows = _count_rows(origin, X, codes, weight)
     low, high = prevalence_interval(
         estimator.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
     )
@@ -220,42 +220,23 @@ def _resample(refit: Refit, seeds: Array, n_jobs: int | None) -> Iterator[Resamp
         )
 
 
-def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:
-    n_samples, n_domains = X.shape[0], len(estimator.domains_)
-    if domains is None and counts_words(estimator) and n_samples == n_domains:
-        return np.arange(n_samples)  # as in fit: every document its own domain
-    if domains is None:
-        raise ValueError("domains must be passed: the domain of each row of fit")
-    codes = encode_domains(domains, estimator.domains_, n_samples=n_samples)
-    assert codes is not None
-    missing = np.bincount(codes, minlength=n_domains) == 0
-    if missing.any():
-        name = estimator.domains_[int(np.argmax(missing))]
-        raise ValueError(
-            f"domains has no rows of {name!r}, which fit has seen; pass all rows of fit"
-        )
-    return np.array(codes)
-
-
-def _check_weight(estimator: Any, sample_weight: Any, codes: Array) -> Array | None:
+def _check_weight(fitted: Any, sample_weight: Any, codes: Array) -> Array | None:
     """The weights of fit: all or none of the two may have them."""
-    fitted = original(estimator)
-    weighted = getattr(fitted, "weighted_", False)
-    if weighted and sample_weight is None:
+    if fitted._was_weighted and sample_weight is None:
         raise ValueError(
             "sample_weight must be passed: fit was given weights; pass the same ones"
         )
     if sample_weight is None:
         return None
-    if not weighted:
+    if not fitted._was_weighted:
         raise ValueError("sample_weight must be None: fit was not given weights")
     return check_sample_weight(
         sample_weight, len(codes), codes=codes, names=fitted.domains_
     )
 
 
-def _count_rows(estimator: Any, X: Any, codes: Array, weight: Array | None) -> Array:
-    n_domains = len(estimator.domains_)
-    if counts_words(estimator):
+def _count_rows(fitted: Any, X: Any, codes: Array, weight: Array | None) -> Array:
+    n_domains = len(fitted.domains_)
+    if fitted._counts_words:
         return count_words_or_bags(X, codes, n_domains)
     return count_units(codes, weight, n_domains)

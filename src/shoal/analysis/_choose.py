@@ -3,28 +3,19 @@
 What the choice rests on is told in :mod:`shoal.analysis._decide`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from shoal.analysis._decide import Evidence, check_candidates, decide
-from shoal.analysis._draws import match_by_rows
-from shoal.analysis._refits import Order, refit_evidence
-from shoal.likelihood._problem import Fit
-from shoal.mixture._curve import Curve, Point, baseline, make_curve, quiet_rank
-from shoal.validation import check_whole, check_X_domains
+from shoal.analysis._decide import Evidence, decide
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class NClassesChoice:
-    """Outcome of :func:`choose_n_classes`.
+    """Outcome of :func:`shoal.choose_n_classes`.
 
     Attributes
     ----------
@@ -106,147 +97,8 @@ class NClassesChoice:
         return "\n".join([*lines, self.sentence])
 
 
-def choose_n_classes(
-    X: Any,
-    domains: Any,
-    n_classes: Iterable[int] | None = None,
-    *,
-    estimator: Any = None,
-    n_folds: int | None = None,
-    n_resamples: int = 5,
-    time_limit: float | None = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> NClassesChoice:
-    """Try several numbers of classes, and choose one if the data do.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    domains : array-like of shape (n_samples,)
-        Where each row comes from. None for counts of words: every row is a domain of
-        its own.
-    n_classes : iterable of int, default=None
-        Candidates, such as ``range(2, 9)``. None: from 2 to a few more than the rank
-        of the cluster-by-domain table, at least to 8, at most the number of domains.
-    estimator : LatentShiftEstimator, default=None
-        What is fitted. A :class:`~shoal.DomainMixture`, the default, takes a fast path
-        on a sample of at most 6,000 rows, with its own features and penalties where
-        these are given; any other is cloned and fitted for every candidate and fold.
-        Of counts, each word is a row, at most 50,000 of them.
-    n_folds : int, default=None
-        Folds of the held-out likelihood, stratified by domain; None: 3, or 5 for
-        fewer than 2,000 rows.
-    n_resamples : int, default=5
-        Resamples behind the stability; 0 leaves it out.
-    time_limit : float, default=None
-        Seconds after which no further number of classes, nor resample, is begun.
-        Numbers near the rank come first: those left out are the least likely.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-
-    Returns
-    -------
-    NClassesChoice
-        The curve, the choice (None for "no clear number") and a sentence.
-
-    Notes
-    -----
-    The rule: with k* the best on held-out rows, the rank of the cluster-by-domain table
-    is taken if it is within two standard errors of k*; otherwise the number nearest to
-    the rank among those within one. There is no clear number when domains do not
-    differ, when the likelihood still rises at the largest candidate, or when that
-    last set is wide. Never more classes than domains.
-
-    Examples
-    --------
-    >>> from shoal.analysis._choose import choose_n_classes
-    >>> from shoal.datasets._generated import make_latent_shift
-    >>> X, domains, _ = make_latent_shift(
-    ...     1500, n_classes=3, n_domains=6, separation=1.5, random_state=0)
-    >>> choice = choose_n_classes(X, domains, range(2, 6), random_state=0)
-    >>> choice.n_classes
-    3
-    """
-    from shoal.mixture._estimator import DomainMixture
-
-    if n_folds is not None:
-        check_whole(2, n_folds=n_folds)
-    check_whole(0, n_resamples=n_resamples)
-    order = Order(time_limit)
-    rng = np.random.default_rng(
-        check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    )
-    model = DomainMixture() if estimator is None else clone(estimator)
-    collect = _mixture_evidence if isinstance(model, DomainMixture) else refit_evidence
-    evidence = collect(
-        model, X, domains, n_classes, rng, n_folds, n_resamples, n_jobs, order
-    )
-    return _conclude(evidence)
-
-
-# ---- the two ways to a curve -----------------------------------------------------
-
-
-def _mixture_evidence(
-    model: Any,
-    X: Any,
-    domains: Any,
-    n_classes: Iterable[int] | None,
-    rng: np.random.Generator,
-    n_folds: int | None,
-    n_resamples: int,
-    n_jobs: int | None,
-    order: Order,
-) -> Evidence:
-    X, codes, names = check_X_domains(model, X, domains, accept_sparse=True)
-    rows, options = model._training_rows(X, codes, names, None), model._options()
-    rank = quiet_rank(rows, options, rng)
-    candidates = check_candidates(n_classes, rank.n_classes, rows.n_domains)
-    curve = make_curve(
-        rows,
-        rank.n_classes,
-        candidates[-1],
-        options,
-        rng,
-        n_folds=n_folds,
-        n_jobs=n_jobs,
-    )
-    points: dict[int, Point] = {}
-    for some in order.groups(candidates, rank.n_classes):
-        curve.extend(points, some)
-    seeds = rng.integers(2**31 - 1, size=n_resamples)
-    tried = sorted(points)
-    return Evidence(
-        {count: points[count].held_out for count in tried},
-        {count: _stability(curve, points[count].fit, seeds, order) for count in tried},
-        rank,
-        baseline(curve.problem),
-        rows.n_domains,
-    )
-
-
-def _stability(curve: Curve, fit: Fit, seeds: Array, order: Order) -> float:
-    """Mean share of rows that keep their class when rows are drawn again."""
-    classes, n_classes = curve.classes(fit), len(fit.weights)
-
-    def agreement(seed: int) -> float:
-        if order.late():
-            return float("nan")
-        other = curve.refit(n_classes, np.random.default_rng(seed))
-        found = curve.classes(other)
-        same = match_by_rows(classes, found, n_classes)[found] == classes
-        return float(curve.problem.row_weight @ same)
-
-    found = Parallel(n_jobs=curve.n_jobs, prefer="threads")(
-        delayed(agreement)(int(seed)) for seed in seeds
-    )
-    known = [share for share in found if share == share]
-    return float(np.mean(known)) if known else float("nan")
-
-
-def _conclude(evidence: Evidence) -> NClassesChoice:
+def conclude(evidence: Evidence) -> NClassesChoice:
+    """The curve behind the evidence, and what it decides."""
     scores = evidence.scores
     candidates = np.array(list(scores))
     identifiable = candidates <= evidence.n_domains

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
+from shoal.probability import TINY
 from shoal.validation._rows import copies_of
 
 # ---- Rows drawn again within domains, with the weights that fit gave them ------------
@@ -23,6 +24,19 @@ class Resample(NamedTuple):
 
 
 Refit = Callable[[np.random.Generator], Resample]
+
+
+def check_all_domains(estimator: Any, X: Any, domains: Any) -> Array:
+    """Number of the domain of each row; raise unless all domains of fit occur."""
+    codes = estimator._encode_domains(domains, X.shape[0])
+    missing = np.bincount(codes, minlength=len(estimator.domains_)) == 0
+    if missing.any():
+        name = estimator.domains_[int(np.argmax(missing))]
+        raise ValueError(
+            f"domains has no rows of {name!r}, which fit has seen; pass rows of every "
+            "domain, best the rows of fit"
+        )
+    return np.asarray(codes)
 
 
 def count_units(codes: Array, weight: Array | None, n_domains: int) -> Array:
@@ -115,7 +129,6 @@ def match_by_rows(reference: Array, classes: Array, n_classes: int) -> Array:
 
 # ---- proportions ---------------------------------------------------------------------
 
-TINY = 1e-300
 LONGEST = 1e6  # times the last EM step
 # Normal quantiles are stretched by this: a resample keeps the basin and the penalties
 # of the fit, so that its spread is a little too small. Set on generated problems

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from shoal._rank import RankResult, supported_rank
-from shoal._words import check_counts, list_words, sum_by_domain, thin_words
 from shoal.analysis._decide import (
     Evidence,
     check_candidates,
@@ -25,7 +25,6 @@ from shoal.probability import TINY
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.validation import (
     check_domains,
-    check_X,
     encode_domains,
     resolve_domain_weight,
     row_weights,
@@ -81,46 +80,70 @@ class Order:
             yield group
 
 
+@dataclass(frozen=True)
+class Trials:
+    """Which numbers of classes are tried, and how.
+
+    Attributes
+    ----------
+    n_classes : iterable of int or None
+        Candidates; None for those around the rank.
+    n_folds : int or None
+    n_resamples : int
+        Behind the stability.
+    n_jobs : int or None
+    rng : numpy Generator
+    order : Order
+    """
+
+    n_classes: Iterable[int] | None
+    n_folds: int | None
+    n_resamples: int
+    n_jobs: int | None
+    rng: np.random.Generator
+    order: Order
+
+    def candidates(self, rank: int, n_domains: int) -> list[int]:
+        """Numbers of classes to try, ascending."""
+        return check_candidates(self.n_classes, rank, n_domains)
+
+
 # ---- refits --------------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
+# From a model, its rows and their domains: how many classes a table of these supports.
+RankOf = Callable[[Any, Any, Array, Array, np.random.Generator], RankResult]
 
-# Words to fit and to hold out; of more, a sample is drawn.
-MAX_WORDS = 50_000
+
+def evidence_of_rows(model: Any, X: Any, domains: Any, trials: Trials) -> Evidence:
+    """What speaks for each number of classes, of an estimator of numeric rows."""
+    X = indexable(X)
+    codes, names = check_domains(domains, n_samples=X.shape[0])
+    return evidence_of_refits(model, X, codes, names, trials, _rank_of_clusters)
 
 
-def refit_evidence(
-    model: Any,
-    X: Any,
-    domains: Any,
-    n_classes: Iterable[int] | None,
-    rng: np.random.Generator,
-    n_folds: int | None,
-    n_resamples: int,
-    n_jobs: int | None,
-    order: Order,
+def evidence_of_refits(
+    model: Any, X: Any, codes: Array, names: Array, trials: Trials, rank_of: RankOf
 ) -> Evidence:
-    """Scores, stability and rank for an estimator without a faster way.
+    """Scores and stability by a fit for every number of classes and fold, and a rank.
 
     ``model`` is an unfitted LatentShiftEstimator; rows of X are picked by number.
     """
-    model, X, codes, names = _read(model, X, domains, rng)
+    rng = trials.rng
     if "random_state" in model.get_params():
         model = clone(model).set_params(random_state=int(rng.integers(2**31 - 1)))
     with warnings.catch_warnings():
         # Each fit would repeat what the user has seen, or will see, once.
         warnings.simplefilter("ignore", ShoalWarning)
-        rank = _rank(model, X, codes, names, rng)
-        candidates = check_candidates(n_classes, rank.n_classes, len(names))
-        folds = fold_of_rows(codes, n_folds or default_folds(len(codes)), rng)
-        seeds = rng.integers(2**31 - 1, size=n_resamples)
+        rank = rank_of(model, X, codes, names, rng)
+        candidates = trials.candidates(rank.n_classes, len(names))
+        folds = fold_of_rows(codes, trials.n_folds or default_folds(len(codes)), rng)
+        seeds = rng.integers(2**31 - 1, size=trials.n_resamples)
+        rows = X, codes, names, folds, seeds, trials.order
         found: dict[int, tuple[Array, float]] = {}
-        for some in order.groups(candidates, rank.n_classes):
-            tried = Parallel(n_jobs=n_jobs, prefer="threads")(
-                delayed(_evaluate)(
-                    _with_classes(model, count), X, codes, names, folds, seeds, order
-                )
-                for count in some
+        for some in trials.order.groups(candidates, rank.n_classes):
+            tried = Parallel(n_jobs=trials.n_jobs, prefer="threads")(
+                delayed(_evaluate)(with_classes(model, count), *rows) for count in some
             )
             found |= zip(some, tried, strict=True)
     share = resolve_domain_weight(model.domain_weight, names, np.bincount(codes))
@@ -132,26 +155,6 @@ def refit_evidence(
         HeldOut(np.log(share)[codes], weight),
         len(names),
     )
-
-
-def _read(
-    model: Any, X: Any, domains: Any, rng: np.random.Generator
-) -> tuple[Any, Any, Array, Array]:
-    """Rows to fit and to hold out, with their domains.
-
-    A bag of words is not one draw from one class, each of its words is: bags are taken
-    apart, and the model is asked about rows of one word.
-    """
-    if getattr(model, "input", None) != "counts":
-        X = _indexable(X)
-        codes, names = check_domains(domains, n_samples=X.shape[0])
-        return model, X, codes, names
-    X = check_counts(check_X(model, X, reset=True, accept_sparse=True))
-    domains = np.arange(X.shape[0]) if domains is None else domains
-    codes, names = check_domains(domains, n_samples=X.shape[0])
-    table = sum_by_domain(X, codes, len(names)).astype(np.int64)
-    codes, words = list_words(thin_words(table, MAX_WORDS, rng))
-    return clone(model).set_params(input="rows"), words[:, None], codes, names
 
 
 def _evaluate(
@@ -204,14 +207,10 @@ def _agreement(whole: Any, X: Any, codes: Array, domains: Array, seed: int) -> f
     return float(np.mean(renamed[after] == before))
 
 
-def _rank(
+def _rank_of_clusters(
     model: Any, X: Any, codes: Array, names: Array, rng: np.random.Generator
 ) -> RankResult:
-    """Rank of the estimator's own table where it keeps one, else of clusters of X."""
-    if hasattr(model, "input"):
-        return (
-            clone(model).set_params(n_classes=None).fit(X, domains=names[codes]).rank_
-        )
+    """Rank of a table of clusters of X by domains."""
     points = np.asarray(X, dtype=float)
     spread = points.std(axis=0)
     n_clusters = rank_clusters(len(points), len(names))
@@ -221,14 +220,15 @@ def _rank(
     return supported_rank(clusters, codes, random_state=seed)
 
 
-def _with_classes(model: Any, count: int) -> Any:
+def with_classes(model: Any, count: int) -> Any:
+    """An unfitted clone for so many classes, identifiable or not."""
     changes: dict[str, Any] = {"n_classes": count}
     if "check_identifiable" in model.get_params():
         changes["check_identifiable"] = False
     return clone(model).set_params(**changes)
 
 
-def _indexable(X: Any) -> Any:
+def indexable(X: Any) -> Any:
     """Rows that can be picked by number, whatever kind of table they come from."""
     if hasattr(X, "tocsr"):
         return X.tocsr()

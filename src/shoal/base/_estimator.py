@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.base._hooks import EstimatorHooks
 from shoal.base._repr import NotebookRepr
 from shoal.exceptions import DomainMissingError
 from shoal.probability import (
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis.diagnose import Diagnosis
     from shoal.base._merged import MergedClasses
-
-__all__ = ["LatentShiftEstimator", "class_ids"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +48,9 @@ def class_ids(n_classes: int) -> list[str]:
     return [f"c{index}" for index in range(n_classes)]
 
 
-class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
+class LatentShiftEstimator(
+    NotebookRepr, EstimatorHooks, TransformerMixin, BaseEstimator
+):
     """Contract of every estimator: classes, prevalences, per-domain posteriors."""
 
     # What check_X accepts at predict; a subclass may widen it.
@@ -62,14 +63,6 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
     def _class_given_x(self, X: Any) -> Array:
         """q(y|x) under the mix of domains used in fit; X is already validated."""
         raise NotImplementedError
-
-    def _novelty(self, X: Any) -> Array:
-        """Distance of rows to what fit has seen, larger is stranger; X is validated."""
-        return self.novelty_.distance(self._familiar_space(X))
-
-    def _familiar_space(self, X: Any) -> Any:
-        """Rows as :func:`shoal._novelty.fit_novelty` has seen them in fit."""
-        return X
 
     # ---- storing a solution -------------------------------------------------------
 
@@ -245,7 +238,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         Adaptation
             ``prevalence``, ``low``, ``high``, a ``fit_score`` that says whether the
             rows look like any class at all, and ``predict_proba``. See
-            :func:`shoal.analysis._adapt.adapt`.
+            :class:`shoal.analysis.Adaptation`.
         """
         from shoal.analysis._adapt import adapt
 
@@ -282,7 +275,7 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         Returns
         -------
         Intervals
-            See :func:`shoal.analysis._bootstrap.bootstrap`.
+            See :class:`shoal.analysis.Intervals`.
         """
         from shoal.analysis._bootstrap import bootstrap
 
@@ -414,6 +407,14 @@ class LatentShiftEstimator(NotebookRepr, TransformerMixin, BaseEstimator):
         return check_X(
             self, X, accept_sparse=self._accept_sparse, dtype=self._input_dtype
         )
+
+    def _encode_domains(self, domains: Any, n_rows: int) -> Array:
+        """Number of the domain of each row; every bag of words is one without them."""
+        if domains is None:
+            if self._origin._counts_words and n_rows == len(self.domains_):
+                return np.arange(n_rows)  # as in fit: every document its own domain
+            raise ValueError("domains must be passed: the domain of each row")
+        return np.array(encode_domains(domains, self.domains_, n_samples=n_rows))
 
     def _check_prevalence(self, prevalence: Any) -> Array:
         try:

@@ -6,21 +6,9 @@ from typing import Any, Self
 import numpy as np
 
 from shoal.base._estimator import LatentShiftEstimator, class_ids
-from shoal.probability import canonical_order, domain_given_class
+from shoal.probability import canonical_order
 
 Array = np.ndarray[Any, Any]
-
-
-def original(estimator: Any) -> Any:
-    """The estimator that was fitted, below all merges of its classes."""
-    while hasattr(estimator, "groups"):
-        estimator = estimator.estimator
-    return estimator
-
-
-def add_up(estimator: Any, table: Array) -> Array:
-    """Shares of the classes of the fit, in the last axis, as those of ``estimator``."""
-    return table @ estimator._sum if hasattr(estimator, "groups") else table
 
 
 class MergedClasses(LatentShiftEstimator):
@@ -48,52 +36,60 @@ class MergedClasses(LatentShiftEstimator):
 
     def _see_through(self, names: list[str]) -> Self:
         """Store what follows from the original's solution."""
-        origin = original(self)
+        origin = self._origin
         # from the classes of the fit, also where merged classes were merged again
-        below = add_up(self.estimator, np.eye(origin.n_classes_))
+        below = self.estimator._add_up(np.eye(origin.n_classes_))
         parts = [below[:, list(group)].sum(axis=1) for group in self.groups]
         self._sum = np.stack(parts, axis=1)
-        self._store(origin.prevalence_ @ self._sum, origin.domains_,
-                    origin.domain_weight_)  # fmt: skip
-        self.domain_given_class_ = domain_given_class(
-            self.prevalence_, self.domain_weight_
-        )
+        prevalence = origin.prevalence_ @ self._sum
+        self._store(prevalence, origin.domains_, origin.domain_weight_)
         self.class_names_ = names
         self.n_features_in_ = origin.n_features_in_
         if hasattr(origin, "feature_names_in_"):
             self.feature_names_in_ = origin.feature_names_in_
-        if hasattr(origin, "novelty_"):
-            self.novelty_ = origin.novelty_
         new_class = self._sum.argmax(axis=1)
         self.labels_ = new_class[origin.labels_]
         return self
 
+    @property
+    def _origin(self) -> Any:
+        return self.estimator._origin
+
+    def _add_up(self, table: Array) -> Array:
+        return np.asarray(table @ self._sum)
+
     def _class_given_x(self, X: Any) -> Array:
-        return add_up(self, original(self)._class_given_x(X))
+        return self._add_up(self._origin._class_given_x(X))
 
     def _posterior(
         self, X: Any, codes: Array | None, prevalence: Array | None
     ) -> Array:
         if prevalence is not None:
             prevalence = self._split_prevalence(prevalence)
-        return add_up(self, original(self)._posterior(X, codes, prevalence))
+        return self._add_up(self._origin._posterior(X, codes, prevalence))
 
     def _split_prevalence(self, prevalence: Array) -> Array:
         """Shares of the classes of the fit: as in training within each merged class."""
-        part = original(self).class_weight_
+        part = self._origin.class_weight_
         whole = self._sum.T @ part
         share = np.divide(prevalence, whole, out=np.zeros_like(whole), where=whole > 0)
         split = part * (self._sum @ share)
         return np.asarray(split / split.sum())
 
     def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
-        return self.estimator._score_rows(X, codes, sample_weight)
+        return self._origin._score_rows(X, codes, sample_weight)
 
-    def _novelty(self, X: Any) -> Array:
-        return self.estimator._novelty(X)
+    def _with_domain(self, domains: Array, prevalence: Array) -> Any:
+        extended = self.estimator._with_domain(domains, prevalence)
+        return type(self)(extended, self.groups)._see_through(list(self.class_names_))
+
+    def _lean(self) -> Self:
+        copied = super()._lean()
+        copied.estimator = self.estimator._lean()
+        return copied
 
     def _check_rows(self, X: Any) -> Any:
-        return self.estimator._check_rows(X)
+        return self._origin._check_rows(X)
 
 
 def merge_classes(

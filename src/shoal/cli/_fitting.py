@@ -225,7 +225,7 @@ def fit_or_refuse(
 
 def choose_k(table: "Table", work: Work, **options: Any) -> Any:
     """The curve over numbers of classes."""
-    from shoal.analysis._choose import choose_n_classes
+    from shoal.mixture import choose_n_classes
 
     return choose_n_classes(
         table.X,

@@ -143,10 +143,10 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     import shoal
 
     model = shoal.load(path)
-    if hasattr(model, "backbone_"):
+    if model._origin._takes_images:
         from shoal.cli._networks import start_torch
 
-        model.set_params(device=start_torch(device, None))
+        model._origin.set_params(device=start_torch(device, None))
     else:
         refuse_device(device)
     schema = getattr(model, "schema_", None)

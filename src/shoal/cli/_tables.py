@@ -224,10 +224,10 @@ def text_of(path: Path) -> str:
 
 def fitted_classes(model: Any) -> list[int]:
     """Class of the model that each class of its fit has become, merges considered."""
-    if not hasattr(model, "groups"):
-        return list(range(model.n_classes_))
-    place = {part: index for index, group in enumerate(model.groups) for part in group}
-    return [place[inner] for inner in fitted_classes(model.estimator)]
+    import numpy as np
+
+    merged = model._add_up(np.eye(model._origin.n_classes_))
+    return [int(index) for index in merged.argmax(axis=1)]
 
 
 def _parts(model: Any) -> list[frozenset[int]]:

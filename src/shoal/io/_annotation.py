@@ -230,7 +230,7 @@ def _schema(
     if stored is not None:
         schema = Schema.from_dict(stored)
     else:
-        counts = getattr(model, "input", None) == "counts"
+        counts = model._origin._counts_words
         schema = Schema(
             kind="counts" if counts else "embedding" if use_rep else "table",
             n_columns=model.n_features_in_,

@@ -1,7 +1,7 @@
 """The class of every row, computed and written batch by batch."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._novelty import familiarity
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._files import join, require, whole_file
 from shoal.io.table._table import Table
@@ -48,7 +47,7 @@ def assign(
     names = pd.Index(model.class_names_)
     check_is_fitted(model)
     mix = None if prevalence is None else model._check_prevalence(prevalence)
-    fit_score = fit_score_of(model)
+    fit_score = model._origin._familiarity
     for table in tables:
         own = table.domains is not None and not pooled and mix is None
         codes = _codes(table.domains, model) if own else None
@@ -154,19 +153,6 @@ def _codes(domains: Any, model: Any) -> Array:
         )
     found = encode_domains(present, model.domains_, n_samples=len(present))
     return np.asarray(found)[codes]
-
-
-def fit_score_of(model: Any) -> Callable[[Any], Array]:
-    """A function from checked rows to how usual each is among those of fit."""
-    origin = model
-    while hasattr(origin, "groups"):  # merged classes look through to the original
-        origin = origin.estimator
-    quantiles = getattr(origin, "novelty_quantiles_", None)
-    if quantiles is None and hasattr(origin, "novelty_"):
-        quantiles = origin.novelty_.quantiles
-    if quantiles is None:
-        return lambda X: np.full(X.shape[0], np.nan)
-    return lambda X: familiarity(origin._novelty(X), quantiles)
 
 
 def _plain(values: Any, n_rows: int = 0) -> Any:

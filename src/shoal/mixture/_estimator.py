@@ -3,7 +3,7 @@
 import numbers
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,13 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
+from shoal.analysis._resample import Resampler
 from shoal.base import LatentShiftEstimator
+from shoal.base._hooks import made_up_rows
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.likelihood._problem import softmax_classes
 from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.mixture._ladder import Options
 from shoal.mixture._n_classes import has_signal, pick_n_classes
+from shoal.mixture._refit import (
+    MixtureRefit,
+    climb_out_of_fold,
+    diagnosed_rows,
+    evidence_on_a_sample,
+)
 from shoal.mixture._search import Solution, find_solution
 from shoal.probability import canonical_order
 from shoal.validation import (
@@ -31,6 +39,11 @@ from shoal.validation import (
     varying_columns,
 )
 from shoal.validation._rows import sort_rows
+
+if TYPE_CHECKING:
+    from shoal.analysis._decide import Evidence
+    from shoal.analysis._refits import Trials
+    from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 
 Array = np.ndarray[Any, Any]
 
@@ -369,15 +382,50 @@ class DomainMixture(LatentShiftEstimator):
                 stacklevel=4,
             )
 
-    # ---- prediction ---------------------------------------------------------------
+    # ---- hooks --------------------------------------------------------------------
+
+    _fits_in_parts = True
+
+    def _used_columns(self, X: Any) -> Any:
+        return X if self.varying_.all() else X[:, self.varying_]
 
     def _familiar_space(self, X: Any) -> Any:
-        return self.features_.scaled(X if self.varying_.all() else X[:, self.varying_])
+        return self.features_.scaled(self._used_columns(X))
+
+    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
+        classes = self._most_probable(X, codes)
+        return Resampler(classes, MixtureRefit(self, X, codes, weight))
+
+    def _diagnosed_rows(
+        self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
+    ) -> "DiagnosedRows":
+        return diagnosed_rows(self, X, codes, max_rows, rng)
+
+    def _out_of_fold(
+        self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator
+    ) -> "OutOfFold":
+        return climb_out_of_fold(self, rows, folds)
+
+    def _evidence(self, X: Any, domains: Any, trials: "Trials") -> "Evidence":
+        return evidence_on_a_sample(self, X, domains, trials)
+
+    def _probe_rows(self, n_rows: int) -> Array:
+        features, used = self.features_, self.varying_
+        return made_up_rows(n_rows, used, features.centre_, features.spread_)
+
+    def _pseudo_counts(self, n_rows: int) -> float:
+        return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
+
+    def _reorder_classes(self, order: Array) -> None:
+        super()._reorder_classes(order)
+        self.weights_ = self.weights_[order]
+
+    # ---- prediction ---------------------------------------------------------------
 
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
         for rows in gen_batches(X.shape[0], PREDICT_ROWS):
-            block = X[rows] if self.varying_.all() else X[rows][:, self.varying_]
+            block = self._used_columns(X[rows])
             g = softmax_classes(self.features_.logits(block, self.weights_))[0]
             if g.dtype != np.float64:  # its sum is 1 in single precision only
                 g = g.astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.validation import encode_domains, is_sparse
+from shoal.validation import is_sparse
 
 Array = np.ndarray[Any, Any]
 
@@ -200,14 +200,7 @@ def _safe_labels(labels: Array | None) -> Array | None:
 
 
 def _codes(model: Any, rows: Any, domains: Any) -> Array:
-    n_rows = rows.shape[0]
-    if domains is None:
-        if getattr(model, "input", None) == "counts" and n_rows == len(model.domains_):
-            return np.arange(n_rows)  # as in fit: every document its own domain
-        raise ValueError("domains must be passed: the domain of each row")
-    codes = encode_domains(domains, model.domains_, n_samples=n_rows)
-    assert codes is not None
-    return np.array(codes)
+    return np.asarray(model._encode_domains(domains, rows.shape[0]))
 
 
 def _predict(model: Any, rows: Any, codes: Array) -> Array:

@@ -198,15 +198,10 @@ def contrast_words(model: Any, X: Any, proba: Array) -> Array:
 
     From the model's own q(word|y) where it has one: a document may mix classes.
     """
-    if hasattr(getattr(model, "estimator", None), "word_given_class_"):
-        # merged classes: occurrences add up
-        parts = contrast_words(model.estimator, X, proba)
-        return np.stack([parts[list(group)].sum(axis=0) for group in model.groups])
-    if hasattr(model, "word_given_class_"):
-        joint = model.class_weight_[:, None] * model.word_given_class_
-        share = joint / np.maximum(joint.sum(axis=0), 1e-300)
-        return np.asarray(share * model.word_count_)
-    return _dense(proba.T @ X)
+    counts = model._origin._word_counts()
+    if counts is None:
+        return _dense(proba.T @ X)
+    return np.asarray(model._add_up(counts.T).T)  # of merged classes they add up
 
 
 def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str, Any]]:

@@ -193,7 +193,7 @@ def _found(
 
 def _size(rows: ReportRows) -> Record:
     # where every domain is a single bag, its size is its number of words
-    bags = getattr(rows.model, "input", "rows") == "counts"
+    bags = rows.model._origin._counts_words
     words = bags and rows.n_rows == len(rows.domains)
     whole = getattr(rows.model, "scale_", {}).get("rows", rows.n_rows)
     return {

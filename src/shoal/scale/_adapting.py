@@ -6,10 +6,7 @@ import numpy as np
 
 from shoal.analysis._adapt import Adaptation
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
-from shoal.analysis._resample import counts_words
-from shoal.base._merged import add_up as add_up_classes
-from shoal.base._merged import original
-from shoal.scale._exact import LONGEST, SHORTEST, TINY, SumMoments, lean
+from shoal.scale._exact import LONGEST, SHORTEST, TINY, SumMoments
 from shoal.scale._fitting import STILL, add_up, digest_of_model
 from shoal.scale._parts import PART_ROWS
 from shoal.scale._rows import Rows, schema_of, without_gaps
@@ -70,7 +67,7 @@ def adapt(
     check_whole(1, passes=passes)
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    if counts_words(model):
+    if model._origin._counts_words:
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
     where = engine, address, workers, checkpoint, progress, part_rows
     with begin(data, *where) as running:
@@ -85,7 +82,7 @@ def adapt(
             running.warn()
             return model.adapt(X, level=level, random_state=seed)
         # of the classes of the fit: a new domain may mix merged ones as it likes
-        fitted = original(model)
+        fitted = model._origin
         parts, covariance, familiar, n_rows = _mix_of_all_rows(
             fitted,
             running,
@@ -94,8 +91,8 @@ def adapt(
             passes,
         )
     running.warn()
-    shares = add_up_classes(model, parts)
-    covariance = add_up_classes(model, add_up_classes(model, covariance).T)
+    shares = model._add_up(parts)
+    covariance = model._add_up(model._add_up(covariance).T)
     variance = np.maximum(np.diag(covariance), 0)
     low, high = prevalence_interval(shares, variance, n_rows, level)
     return Adaptation(
@@ -130,7 +127,7 @@ def _mix_of_all_rows(
     known = {"model": digest_of_model(model), "schema": rows.schema.to_dict()}
     prior, moved = _prior(model), []
     for number in range(1, passes + 1):
-        work = SumMoments(lean(model), rows, (shares / prior)[:, None], number == 1)
+        work = SumMoments(model._lean(), rows, (shares / prior)[:, None], number == 1)
         settings = {**known, "shares": shares.tolist()}
         sums = add_up(running.run(f"adapt, pass {number}", work, settings))
         if number == 1:

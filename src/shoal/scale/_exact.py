@@ -5,13 +5,11 @@ counted is counted over all rows: the cluster-by-domain table of DDFA, and for m
 q(y|x) the moments that the likelihood of q(d|y) depends on.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from shoal.io._assignments import fit_score_of
 from shoal.io.table._table import Message
 from shoal.probability import normalize_rows
 from shoal.scale._parts import Part
@@ -24,24 +22,6 @@ Array = np.ndarray[Any, Any]
 # can come back; what grows is held back, as the expansion is not true so far away.
 SHORTEST, LONGEST = 0.02, 5.0
 TINY = 1e-300
-
-
-def lean(model: Any) -> Any:
-    """A copy that predicts as the model does, without what it keeps of each row."""
-    copied = copy.copy(model)
-    if hasattr(copied, "groups"):  # merged classes look through to the original
-        copied.estimator = lean(copied.estimator)
-    for name in ("labels_", "row_keys_"):
-        if hasattr(copied, name):
-            delattr(copied, name)
-    for name, of_rows in (("discriminator_", "domain_given_x_"),
-                          ("discretizer_", "labels_")):  # fmt: skip
-        part = copy.copy(getattr(copied, name, None))
-        if hasattr(part, of_rows):
-            delattr(part, of_rows)
-        if part is not None:
-            setattr(copied, name, part)
-    return copied
 
 
 # ---- DDFA: the table of clusters by domains ------------------------------------------
@@ -62,26 +42,13 @@ class CountClusters(Work):
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """Counts of shape (n_domains, n_clusters)."""
         model = self.model
-        shape = len(model.domains_), model.discretizer_.n_clusters_
-        counts = np.zeros(shape, dtype=np.int64)
+        counts = np.zeros((len(model.domains_), model._n_clusters()), dtype=np.int64)
         for batch in self.rows.batches(part, messages):
             new = batch.chance > self.cut[batch.codes]
             if new.any():
-                X = model._varying(model._check_rows(batch.X[new]))
-                points = model.discriminator_.predict_proba(X)
-                clusters = model.discretizer_.predict(points)
+                clusters = model._clusters(model._check_rows(batch.X[new]))
                 np.add.at(counts, (batch.codes[new], clusters), 1)
         return {"counts": counts}
-
-
-def factorize_counts(model: Any, counts: Array, seed: int) -> None:
-    """The last two stages of a DDFA again, from counts of (domain, cluster)."""
-    model._random = np.random.RandomState(seed)  # a model from a file has none
-    table = normalize_rows(counts)
-    model.factorization_ = model._factorizer(table).fit(table).factorization_
-    prevalence = model.factorization_.class_given_domain
-    model._store(prevalence, model.domains_, model.domain_weight_)
-    model.adjuster_ = model.adjuster_.fit(model.domain_given_class_)
 
 
 # ---- models of q(y|x): moments of the posterior --------------------------------------
@@ -102,7 +69,6 @@ class SumMoments(Work):
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """First and second moments, log-likelihood and rows of each domain."""
-        fit_score = fit_score_of(self.model) if self.familiar else None
         familiar = np.zeros(1)
         n_classes, n_domains = self.domain_given_class.shape
         first = np.zeros((n_domains, n_classes))
@@ -116,8 +82,8 @@ class SumMoments(Work):
                 second[domain] += posterior.T @ posterior
                 value[domain] += np.log(density).sum()
                 count[domain] += len(joint)
-            if fit_score is not None:
-                familiar += fit_score(batch.X).sum()
+            if self.familiar:
+                familiar += self.model._familiarity(batch.X).sum()
         return {"first": first, "second": second, "value": value, "count": count,
                 "familiar": familiar}  # fmt: skip
 

@@ -10,18 +10,14 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from shoal.ddfa import DDFA
 from shoal.exceptions import CodedError
 from shoal.io.model._models import load, save
 from shoal.io.source._options import Options
 from shoal.io.table._table import Message
-from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order, domain_given_class
 from shoal.scale._exact import (
     CountClusters,
     SumMoments,
-    factorize_counts,
-    lean,
     next_solution,
 )
 from shoal.scale._parts import PART_ROWS
@@ -36,8 +32,6 @@ PASSES = 3
 STILL = 1e-5
 # Share of the equal mix that the first prevalences are mixed with.
 MIXED = 0.01
-# Imaginary rows in each class and domain where a model has none of its own.
-IMAGINARY = 0.1
 
 
 def fit(
@@ -176,7 +170,7 @@ def all_messages(drawn: Drawn, running: Running) -> list[Message]:
 
 def check_settings(estimator: Any, sample: Any, passes: Any) -> None:
     """Refuse what makes no sense before any file is read."""
-    if not isinstance(estimator, (DDFA, DomainMixture)):
+    if not getattr(estimator, "_fits_in_parts", False):
         raise TypeError(
             "estimator must be a DomainMixture or a DDFA for data read in parts, got "
             f"{type(estimator).__name__}"
@@ -226,7 +220,7 @@ def _make_exact(
     model: Any, drawn: Drawn, running: Running, passes: int
 ) -> tuple[str, list[float]]:
     """Count all rows; says what is exact, and how far each pass moved prevalences."""
-    if getattr(model, "discretizer_", None) is not None:
+    if model._n_clusters() is not None:
         _count_clusters(model, drawn, running)
         return "cluster-by-domain counts of all rows", []
     moved = _improve_prevalence(model, drawn, running, passes)
@@ -237,18 +231,17 @@ def _make_exact(
 
 
 def _count_clusters(model: Any, drawn: Drawn, running: Running) -> None:
-    work = CountClusters(lean(model), drawn.rows, drawn.cut)
+    work = CountClusters(model._lean(), drawn.rows, drawn.cut)
     settings = {"model": digest_of_model(model), "seed": drawn.rows.seed,
                 "cut": drawn.cut.tolist(),
                 "schema": drawn.rows.schema.to_dict()}  # fmt: skip
     codes = np.searchsorted(drawn.domains.names, np.asarray(drawn.table.domains))
-    shape = len(model.domains_), model.discretizer_.n_clusters_
-    counts = np.zeros(shape, dtype=np.int64)
+    counts = np.zeros((len(model.domains_), model._n_clusters()), dtype=np.int64)
     np.add.at(counts, (codes, model.discretizer_.labels_), 1)
     for result in running.run("count clusters", work, settings):
         counts += result["counts"]
     seed = model.random_state if is_whole(model.random_state) else 0
-    factorize_counts(model, counts, seed)
+    model._factorize_counts(counts, seed)
     _label_sample(model, drawn)
 
 
@@ -256,10 +249,7 @@ def _improve_prevalence(
     model: Any, drawn: Drawn, running: Running, passes: int
 ) -> list[float]:
     """Newton steps over all rows; the largest change of a prevalence by each."""
-    imaginary = IMAGINARY
-    if hasattr(model, "penalties_"):
-        cells = model.prevalence_.size
-        imaginary = model.penalties_.dirichlet / cells * len(drawn.table.X)
+    imaginary = model._pseudo_counts(len(drawn.table.X))
     known = {"model": digest_of_model(model), "seed": drawn.rows.seed,
              "schema": drawn.rows.schema.to_dict()}  # fmt: skip
     moved: list[float] = []
@@ -267,7 +257,7 @@ def _improve_prevalence(
     start = (1 - MIXED) * model.prevalence_ + MIXED / model.n_classes_
     T = domain_given_class(start, model.domain_weight_)
     for number in range(1, passes + 1):
-        work = SumMoments(lean(model), drawn.rows, T)
+        work = SumMoments(model._lean(), drawn.rows, T)
         settings = {**known, "at": joblib.hash(T)}
         sums = add_up(running.run(f"prevalences, pass {number}", work, settings))
         T, prevalence = next_solution(sums, T, model.domain_weight_, imaginary)
@@ -276,21 +266,9 @@ def _improve_prevalence(
         log.info("pass %d moved prevalences by at most %.2g", number, moved[-1])
         if moved[-1] < STILL:
             break
-    _sort_classes(model)
+    # in decreasing mean prevalence again, which may have changed their order
+    model._reorder_classes(canonical_order(model.prevalence_))
     return moved
-
-
-def _sort_classes(model: Any) -> None:
-    """Classes in decreasing mean prevalence again, which may have changed their order.
-
-    Where they come from q(d|x), the adjuster puts them in the order of q(d|y).
-    """
-    order = canonical_order(model.prevalence_)
-    model._store(model.prevalence_[:, order], model.domains_, model.domain_weight_)
-    if hasattr(model, "weights_"):
-        model.weights_ = model.weights_[order]
-    if hasattr(model, "adjuster_"):
-        model.adjuster_.fit(model.domain_given_class_)
 
 
 def _label_sample(model: Any, drawn: Drawn) -> None:

@@ -25,7 +25,6 @@ from shoal.io._files import take_place
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import FILL
 from shoal.io.table._table import Message, Table
-from shoal.scale._exact import lean
 from shoal.scale._fitting import digest_of_model
 from shoal.scale._parts import PART_ROWS, Part, Parts, list_parts
 from shoal.scale._rows import Batch, Rows, domains_of, known_rule, schema_of
@@ -250,7 +249,9 @@ def predict(
         "schema": rows.schema.to_dict(), "version": __version__,
     }  # fmt: skip
     kept = unfinished(out, settings, checkpoint)
-    work = PredictRows(lean(model), rows, rule, str(kept), pooled, mix, min_confidence)
+    work = PredictRows(
+        model._lean(), rows, rule, str(kept), pooled, mix, min_confidence
+    )
     with (
         begin(parts, engine, address, workers, kept / DONE, progress) as running,
         unless_refused(kept),

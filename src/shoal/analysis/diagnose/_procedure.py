@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from shoal._rank import supported_rank
-from shoal.analysis._resample import counts_words
+from shoal.analysis._draws import check_all_domains
 from shoal.analysis.diagnose._findings import find_all
 from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
 from shoal.analysis.diagnose._refit import (
@@ -23,17 +23,12 @@ from shoal.analysis.diagnose._refit import (
     weighted_agreement,
 )
 from shoal.analysis.diagnose._result import Diagnosis, verdict_of
-from shoal.analysis.diagnose._rows import (
-    DiagnosisRows,
-    find_repeats,
-    gather,
-    naming_columns,
-)
+from shoal.analysis.diagnose._rows import DiagnosisRows, gather
+from shoal.analysis.diagnose._table import find_repeats, naming_columns
 from shoal.analysis.diagnose._thresholds import THRESHOLDS
-from shoal.base._merged import original
 from shoal.exceptions import ShoalWarning
 from shoal.probability import condition_number
-from shoal.validation import check_whole, encode_domains
+from shoal.validation import check_whole
 from shoal.validation._sampling import stratified_sample
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +108,7 @@ def diagnose(
     check_is_fitted(estimator)
     _check_counts(n_permutations, n_simulations, n_restarts, max_rows)
     X = estimator._check_rows(X)
-    codes = _check_codes(estimator, X, domains)
+    codes = check_all_domains(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     streams = np.random.default_rng(seed).spawn(5)
     sampling, shuffling, simulating, starting, looking = streams
@@ -268,7 +263,8 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
         "repeated_rows": None,
         "repeated_excess": None,
     }
-    if counts_words(estimator):
+    origin = estimator._origin
+    if origin._counts_words:
         return result
     order = np.argsort(codes, kind="stable")
     sample = order[stratified_sample(codes[order], MAX_TABLE_ROWS, rng)]
@@ -276,9 +272,7 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
     names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
     result["naming_columns"] = {str(names[i]): accuracy[i] for i in accuracy}
     # words repeat by nature, and a sparse row is no block of bytes
-    if isinstance(X, np.ndarray) and not hasattr(
-        original(estimator), "word_given_class_"
-    ):
+    if isinstance(X, np.ndarray) and origin._word_counts() is None:
         repeats = find_repeats(X, codes)
         result["repeated_rows"] = repeats.n_rows
         result["repeated_excess"] = repeats.excess
@@ -296,28 +290,9 @@ def _check_counts(
     check_whole(100, max_rows=max_rows)
 
 
-def _check_codes(estimator: Any, X: Any, domains: Any) -> Array:
-    names, n_rows = estimator.domains_, X.shape[0]
-    counts = getattr(estimator, "input", None) == "counts"
-    if domains is None and counts and n_rows == len(names):
-        return np.arange(n_rows)  # as in fit: every document its own domain
-    if domains is None:
-        raise ValueError("domains must be passed: the domain of each row")
-    codes = encode_domains(domains, names, n_samples=n_rows)
-    assert codes is not None
-    missing = np.bincount(codes, minlength=len(names)) == 0
-    if missing.any():
-        name = names[int(np.argmax(missing))]
-        raise ValueError(
-            f"domains has no rows of {name!r}, which fit has seen; pass rows of every "
-            "domain, best the rows of fit"
-        )
-    return np.array(codes)
-
-
 def _bag_sizes(estimator: Any, X: Any) -> Array | None:
     """Words per row of counts; None where every row counts once."""
-    if not counts_words(estimator):
+    if not estimator._origin._counts_words:
         return None
     return np.ravel(X.sum(axis=1)).astype(float)
 

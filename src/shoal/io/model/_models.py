@@ -176,9 +176,7 @@ def _classes(estimator: Any) -> dict[str, Any]:
 
 def _inherited(estimator: Any, name: str) -> Any:
     """An attribute of a model, or of the one that it was merged from."""
-    while not hasattr(estimator, name) and hasattr(estimator, "estimator"):
-        estimator = estimator.estimator
-    return getattr(estimator, name, None)
+    return getattr(estimator, name, getattr(estimator._origin, name, None))
 
 
 def _json(content: Any) -> bytes:

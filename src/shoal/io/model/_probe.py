@@ -26,10 +26,10 @@ def make_probe(estimator: Any) -> dict[str, Any] | None:
 
     None for a model whose rows cannot be made up.
     """
-    rows = _made_up_rows(estimator)
+    rows = estimator._origin._probe_rows(N_ROWS)
     if rows is None:
         return None
-    with _on_cpu(estimator), _unwarned():
+    with estimator._origin._probing(), _unwarned():
         return {
             "rows": rows,
             "pooled": estimator.predict_proba(rows),
@@ -42,7 +42,7 @@ def check_probe(estimator: Any, probe: Any) -> None:
     if probe is None:
         return
     rows = probe["rows"]
-    with _on_cpu(estimator), _unwarned():
+    with estimator._origin._probing(), _unwarned():
         pairs = [
             (estimator.predict_proba(rows), probe["pooled"]),
             (
@@ -50,7 +50,7 @@ def check_probe(estimator: Any, probe: Any) -> None:
                 probe["in_first"],
             ),
         ]
-    absolute = OF_A_NETWORK if _takes_images(estimator) else ABSOLUTE
+    absolute = OF_A_NETWORK if estimator._origin._takes_images else ABSOLUTE
     for got, stored in pairs:
         if got.shape != np.shape(stored) or not np.all(
             np.isclose(got, stored, rtol=RELATIVE, atol=absolute)
@@ -63,69 +63,12 @@ def _first_domain(estimator: Any) -> Any:
     return np.repeat(estimator.domains_[:1], N_ROWS)
 
 
-def _origin(estimator: Any) -> Any:
-    """The model, or the one that it was merged from."""
-    while hasattr(estimator, "groups"):
-        estimator = estimator.estimator
-    return estimator
-
-
-def _takes_images(estimator: Any) -> bool:
-    return hasattr(_origin(estimator), "image_shape_")
-
-
-@contextmanager
-def _on_cpu(estimator: Any) -> Iterator[None]:
-    """Let a network compute where every machine can, in full precision."""
-    if not _takes_images(estimator):
-        yield
-        return
-    origin = _origin(estimator)
-    before, origin.device = origin.device, "cpu"
-    try:
-        yield
-    finally:
-        origin.device = before
-
-
 @contextmanager
 def _unwarned() -> Iterator[None]:
     """Let made-up rows hold words that fit has not seen: they are nobody's rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnseenWordWarning)
         yield
-
-
-def _made_up_rows(estimator: Any) -> Array | None:
-    """Rows like those of fit in centre and spread, but none of them."""
-    estimator = _origin(estimator)
-    if _takes_images(estimator):
-        shape = (N_ROWS, *estimator.image_shape_)
-        return np.random.default_rng(0).integers(256, size=shape, dtype=np.uint8)
-    noise = np.random.default_rng(0).normal(size=(N_ROWS, estimator.n_features_in_))
-    if hasattr(estimator, "word_given_class_"):
-        return _words(estimator, noise)
-    if hasattr(estimator, "features_"):
-        centre, spread = estimator.features_.centre_, estimator.features_.spread_
-    elif hasattr(estimator, "scaler_"):
-        centre, spread = estimator.scaler_.mean_, estimator.scaler_.scale_
-    else:
-        return None
-    rows = np.zeros_like(noise)
-    varying = estimator.varying_
-    rows[:, varying] = centre + spread * noise[:, varying]
-    return rows
-
-
-def _words(estimator: Any, noise: Array) -> Array | None:
-    """Words of the vocabulary, or bags of one word each; anything for clusters."""
-    if estimator.input == "counts":
-        wanted = np.arange(N_ROWS) % estimator.n_features_in_
-        return np.eye(estimator.n_features_in_)[wanted]
-    if "discretizer_" in vars(estimator):
-        return noise
-    return np.asarray(estimator.vocabulary_[np.arange(N_ROWS) % len(
-        estimator.vocabulary_)])  # fmt: skip
 
 
 # ---- history -------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,8 +12,6 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis._draws import Refit
-from shoal.analysis._resample import MixtureRefit
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import ConstantColumnWarning
 from shoal.likelihood._problem import Fit
@@ -33,7 +32,8 @@ from shoal.vision.mixture._net import tuned_mixture
 from shoal.vision.mixture._tuning import Try, Tuner
 
 if TYPE_CHECKING:
-    from shoal.analysis.diagnose import Diagnosis
+    from shoal.analysis._resample import Resampler
+    from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 
 
 Array = np.ndarray[Any, Any]
@@ -380,30 +380,35 @@ class ImageMixture(LatentShiftEstimator):
     def _novelty(self, X: Array) -> Array:
         return self.head_._novelty(X)
 
-    def _warm_refit(self, X: Array, codes: Array) -> Refit:
-        return MixtureRefit(self.head_, X, codes)
+    # ---- hooks: features are rows of the mixture that the network ends in --------
 
-    def diagnose(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        domains: Any = None,
-        n_permutations: int = 10,
-        random_state: Any = None,
-    ) -> "Diagnosis":
-        """Ask whether the classes should be trusted, on the network's features.
+    _takes_images = True
 
-        Parameters as in :meth:`shoal.DomainMixture.diagnose`; X are images.
-        """
-        check_is_fitted(self)
-        head = self.head_.set_names(self.class_names_)
-        return head.diagnose(
-            self._check_rows(X),
-            y if domains is None else domains,
-            n_permutations=n_permutations,
-            random_state=random_state,
-        )
+    def _resampler(self, X: Array, codes: Array, weight: Array | None) -> "Resampler":
+        return self.head_._resampler(X, codes, weight)
+
+    def _diagnosed_rows(
+        self, X: Array, codes: Array, max_rows: int, rng: np.random.Generator
+    ) -> "DiagnosedRows":
+        return self.head_._diagnosed_rows(X, codes, max_rows, rng)
+
+    def _out_of_fold(
+        self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator
+    ) -> "OutOfFold":
+        return self.head_._out_of_fold(rows, folds, rng)
+
+    def _probe_rows(self, n_rows: int) -> Array:
+        shape = (n_rows, *self.image_shape_)
+        return np.random.default_rng(0).integers(256, size=shape, dtype=np.uint8)
+
+    @contextmanager
+    def _probing(self) -> Iterator[None]:
+        """On the processor that every machine has, in full precision."""
+        before, self.device = self.device, "cpu"
+        try:
+            yield
+        finally:
+            self.device = before
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

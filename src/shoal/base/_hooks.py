@@ -1,0 +1,216 @@
+"""What analysis, io, report and scale ask of an estimator, and what most answer.
+
+Nobody asks which class an estimator is. Where one can do better than the answer here,
+or knows what others do not, it overrides the hook; so a new estimator brings all of
+itself along. Merges of classes are looked through by ``_origin``: all hooks but those
+about merges are asked of ``estimator._origin``, and what it says of the classes of the
+fit goes through ``estimator._add_up``.
+"""
+
+import copy
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from shoal._novelty import familiarity
+
+if TYPE_CHECKING:
+    from shoal.analysis._decide import Evidence
+    from shoal.analysis._refits import Trials
+    from shoal.analysis._resample import Resampler
+    from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
+
+Array = np.ndarray[Any, Any]
+
+
+# Share of the mixing distribution of a domain added after the fit.
+VANISHING = 1e-12
+# Part of a row: a share that no row speaks for is small, and not zero.
+PSEUDO_COUNTS = 0.1
+
+
+class EstimatorHooks:
+    """Hooks of a fitted estimator with the answers that suit most."""
+
+    prevalence_: Array
+    domains_: Array
+    domain_weight_: Array
+    n_classes_: int
+    class_names_: list[str]
+    # Whether a row of X is an image, for a network that computes on a device.
+    _takes_images: bool = False
+    # Whether a fit to a sample can be made exact over data read in parts (shoal.scale).
+    _fits_in_parts: bool = False
+
+    # ---- what was merged ----------------------------------------------------------
+
+    @property
+    def _origin(self) -> Any:
+        """The estimator that was fitted, below all merges of its classes."""
+        return self
+
+    def _add_up(self, table: Array) -> Array:
+        """Shares of the classes of the fit, in the last axis, as those of this one."""
+        return table
+
+    def _split_prevalence(self, prevalence: Array) -> Array:
+        """Shares of the classes of the fit behind shares of the classes of this one."""
+        return prevalence
+
+    def _with_domain(self, domains: Array, prevalence: Array) -> Any:
+        """A copy that knows one domain more, the last of ``domains``.
+
+        ``prevalence`` is the mix of the classes of the fit in it. Its share of the
+        mixing distribution vanishes, so that q(y|x) stays as fitted.
+        """
+        extended = copy.copy(self)
+        extended._store(
+            np.vstack([self.prevalence_, prevalence]),
+            domains,
+            np.append(self.domain_weight_ * (1 - VANISHING), VANISHING),
+        )
+        extended.class_names_ = list(self.class_names_)
+        return extended
+
+    # ---- what a row is ------------------------------------------------------------
+
+    @property
+    def _counts_words(self) -> bool:
+        """Whether a row of X is a bag of words, of which each counts; else rows do."""
+        return False
+
+    @property
+    def _was_weighted(self) -> bool:
+        """Whether fit was given ``sample_weight``."""
+        return bool(vars(self).get("weighted_", False))
+
+    def _used_columns(self, X: Any) -> Any:
+        """Columns of validated rows that the fit has looked at."""
+        return X
+
+    def _familiarity(self, X: Any) -> Array:
+        """Share of the rows of fit that are at least as strange as each row of X.
+
+        NaN where the estimator keeps no record of them.
+        """
+        quantiles = self._novelty_quantiles()
+        if quantiles is None:
+            return np.full(X.shape[0], np.nan)
+        return familiarity(self._novelty(X), quantiles)
+
+    def _novelty_quantiles(self) -> Array | None:
+        """Quantiles of ``_novelty`` over rows of fit, None without a record of them."""
+        novelty = vars(self).get("novelty_")
+        return None if novelty is None else novelty.quantiles
+
+    def _novelty(self, X: Any) -> Array:
+        """Distance of rows to what fit has seen, larger is stranger; X is validated."""
+        return vars(self)["novelty_"].distance(self._familiar_space(X))
+
+    def _familiar_space(self, X: Any) -> Any:
+        """Rows as :func:`shoal._novelty.fit_novelty` has seen them in fit."""
+        return X
+
+    # ---- analysis -----------------------------------------------------------------
+
+    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> "Resampler":
+        """How ``bootstrap`` refits: by default prevalences alone, with q(y|x) kept.
+
+        ``X`` is validated, ``codes`` are the domains of its rows, ``weight`` is as in
+        fit.
+        """
+        from shoal.analysis._resample import proportions_resampler
+
+        return proportions_resampler(self, X, codes, weight)
+
+    def _diagnosed_rows(
+        self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
+    ) -> "DiagnosedRows":
+        """Rows that ``diagnose`` judges: those given, or ``max_rows`` of them.
+
+        By default with RBF features beside the columns.
+        """
+        from shoal.analysis.diagnose._rows import rows_with_bumps
+
+        return rows_with_bumps(self, X, codes, max_rows, rng)
+
+    def _out_of_fold(
+        self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator
+    ) -> "OutOfFold":
+        """Classes of the rows by fits that have not seen their fold.
+
+        By default a clone is fitted to the other folds, and its classes are matched.
+        """
+        from shoal.analysis.diagnose._rows import fit_out_of_fold
+
+        return fit_out_of_fold(self, rows, folds)
+
+    def _evidence(self, X: Any, domains: Any, trials: "Trials") -> "Evidence":
+        """What :func:`shoal.choose_n_classes` rests on; asked before a fit.
+
+        By default a clone is fitted for every number of classes and fold.
+        """
+        from shoal.analysis._refits import evidence_of_rows
+
+        return evidence_of_rows(self, X, domains, trials)
+
+    # ---- io -----------------------------------------------------------------------
+
+    def _probe_rows(self, n_rows: int) -> Any:
+        """Made-up rows whose probabilities tell a loaded model from a damaged one.
+
+        None where rows cannot be made up: the model is then saved without a probe.
+        """
+        return None
+
+    def _probing(self) -> AbstractContextManager[None]:
+        """While it lasts, the estimator computes as it would on any machine."""
+        return nullcontext()
+
+    # ---- report -------------------------------------------------------------------
+
+    def _word_counts(self) -> Array | None:
+        """Expected occurrences of words by class, (n_classes, n_words).
+
+        None where the fit has no words.
+        """
+        return None
+
+    # ---- scale --------------------------------------------------------------------
+
+    def _lean(self) -> Self:
+        """A copy that predicts alike, without what it keeps of each row of fit."""
+        copied = copy.copy(self)
+        vars(copied).pop("labels_", None)
+        return copied
+
+    def _pseudo_counts(self, n_rows: int) -> float:
+        """Imaginary rows in each class and domain beside ``n_rows`` of them."""
+        return PSEUDO_COUNTS
+
+    def _n_clusters(self) -> int | None:
+        """Clusters behind the fit; None where it is not made of their counts.
+
+        An estimator with clusters also has ``_clusters(X)`` and
+        ``_factorize_counts(counts, seed)``: the fit again from counts of all rows.
+        """
+        return None
+
+    def _reorder_classes(self, order: Array) -> None:
+        """Put the classes of a fit in another order, in place."""
+        self._store(self.prevalence_[:, order], self.domains_, self.domain_weight_)
+
+    def _store(self, prevalence: Array, domains: Array, domain_weight: Array) -> None:
+        raise NotImplementedError
+
+
+def made_up_rows(n_rows: int, used: Array, centre: Array, spread: Array) -> Array:
+    """Rows like those of fit in centre and spread, but none of them.
+
+    ``used`` is the mask of the columns that ``centre`` and ``spread`` are about.
+    """
+    noise = np.random.default_rng(0).normal(size=(n_rows, len(used)))
+    rows = np.zeros_like(noise)
+    rows[:, used] = centre + spread * noise[:, used]
+    return rows
