@@ -27,9 +27,7 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # What every module may use: the package itself (its version and its public names).
 DOORS = ("__init__", "__main__")
 # Edges that are still to be cut.
-STILL: set[tuple[str, str]] = {
-    ("io", "vision"),
-}
+STILL: set[tuple[str, str]] = set()
 
 
 def room(module):

@@ -7,7 +7,7 @@ import pytest
 
 import shoal
 from shoal.exceptions import InputError
-from shoal.io import Schema, batches, read
+from shoal.io import batches, read
 from shoal.io.source._text import count_words, learn_vocabulary
 
 SENTENCES = {
@@ -47,20 +47,6 @@ def test_words_with_digits_are_words() -> None:
     np.testing.assert_array_equal(
         count_words(texts, vocabulary).toarray(), reference_counts(texts, vocabulary)
     )
-
-
-def test_models_saved_before_count_the_words_they_know() -> None:
-    """Those of their vocabulary that letters make up, as in fit."""
-    notes = ["red b2b fox", "blue cat", "red fox b2b", "blue cat", "ab_c fox"] * 8
-    frame = pd.DataFrame({"site": list("ab") * 20, "note": notes})
-    table = read(frame, domain="site", text="note")
-    assert "b2b" in table.schema.vocabulary
-    content = table.schema.to_dict()
-    del content["rules"]
-    old = Schema.from_dict(content).encode(frame).toarray()
-    letters = np.array([word.isalpha() for word in table.schema.vocabulary])
-    assert not old[:, ~letters].any()
-    np.testing.assert_array_equal(old[:, letters], table.X.toarray()[:, letters])
 
 
 def test_the_stated_rules_of_the_vocabulary() -> None:

@@ -6,7 +6,6 @@ import io
 import lzma
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,25 +158,12 @@ def test_blanks_around_words_mean_nothing(
         assert not piece.messages
 
 
-def test_models_saved_before_keep_their_blanks(frame: pd.DataFrame) -> None:
-    """Their domains and values have blanks, if the table of fit had them."""
-    content = read(frame, domain="site").schema.to_dict()
-    content["features"][0]["levels"] = ("F", "M", "M ")
-    del content["rules"], content["drop_incomplete"], content["domain"]["rules"]
-    schema = Schema.from_dict(content)
-    untidy = frame.assign(sex=frame["sex"].replace("M", "M "), site=frame["site"] + " ")
-    piece = next(iter(batches(untidy, schema)))
-    assert set(piece.domains) == {"Site 0 ", "Site 1 ", "Site 2 "}
-    assert piece.X[:, 2].sum() == N_ROWS / 2
-
-
 @pytest.mark.parametrize("content", [
-    {"rules": "2"},
-    {"rules": 0},
+    {"rules": 2},
     {"drop_incomplete": 1},
     {"domain": {"column": "a", "rules": None}},
 ])  # fmt: skip
-def test_damaged_editions(content: Any) -> None:
+def test_damaged_schemas(content: Any) -> None:
     with pytest.raises(Exception, match="schema of the model"):
         Schema.from_dict(content)
 
@@ -199,10 +185,6 @@ def test_bins_are_in_the_order_of_their_numbers(n_bins: int) -> None:
     assert " to " in names[1]
     piece = next(iter(batches(frame, table.schema.to_dict())))
     assert_array_equal(piece.domains, table.domains)
-    # the domains of a model saved before have no number
-    old = replace(table.schema.domain, rules=1)
-    shown = {name.partition(": ")[2] for name in names}
-    assert set(old.apply(frame["weight"], ())[0]) == shown
 
 
 @pytest.mark.parametrize("fitted", ["csv", "parquet"])
@@ -296,16 +278,6 @@ def test_days_are_the_same_domains_in_every_format(
         for path in paths:
             for piece in batches(path, table.schema, batch_rows=3):
                 assert set(piece.domains) <= set(table.domains)
-
-
-def test_models_saved_before_keep_their_midnights(
-    frame: pd.DataFrame, tmp_path: Path
-) -> None:
-    path = dated("time.parquet", frame, tmp_path)
-    content = read(path, domain="site").schema.to_dict()
-    content["domain"]["rules"] = 2
-    piece = next(iter(batches(path, Schema.from_dict(content))))
-    assert piece.domains[0] == "2020-01-02 00:00:00"
 
 
 # ---- separators and formats ----------------------------------------------------------

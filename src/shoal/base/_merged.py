@@ -28,6 +28,21 @@ class MergedClasses(LatentShiftEstimator):
         self.estimator = estimator
         self.groups = groups
 
+    def _dump(self, writer: Any) -> dict[str, Any]:
+        return {
+            "groups": [[int(index) for index in group] for group in self.groups],
+            "names": list(self.class_names_),
+            "estimator": writer.model(self.estimator),
+        }
+
+    @classmethod
+    def _load(cls, content: Any, reader: Any) -> Self:
+        origin = reader.model(content["estimator"])
+        groups = [[int(index) for index in group] for group in content["groups"]]
+        if sorted(sum(groups, [])) != list(range(origin.n_classes_)) or [] in groups:
+            raise ValueError("the merged classes do not add up")
+        return cls(origin, groups)._see_through([str(one) for one in content["names"]])
+
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Refuse: refit the original, then merge again."""
         raise ValueError(

@@ -16,7 +16,7 @@ class and cluster of each training row are stored (``labels_``), q(d|x) of the t
 rows is not: ``discriminator_.domain_given_x_`` is the one attribute that a loaded model
 lacks. Where rows are few, a centre that describes where they lie (``novelty_``, the
 bumps of ``expansion="rbf"``) can be the mean of a single one. The network of an
-ImageMixture is among the arrays (:mod:`shoal.io.model._images`).
+ImageMixture is among the arrays.
 
 A model is loaded again before it takes its name: what is saved can be loaded, and gives
 the same probabilities for a few made-up rows, which are stored with it. A later version
@@ -43,7 +43,7 @@ from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io._files import digest, digest_json, whole_folder
 from shoal.io.model._card import write_card
-from shoal.io.model._parts import dump_model, dump_part, load_model, load_part
+from shoal.io.model._parts import dump_part, load_part
 from shoal.io.model._probe import check_probe, make_probe
 from shoal.io.model._values import Reader, Writer, damaged
 
@@ -129,7 +129,7 @@ def save(
 def _manifest(
     estimator: Any, writer: Writer, schema: Any, summary: Any
 ) -> dict[str, Any]:
-    model = dump_model(estimator, writer)
+    model = writer.model(estimator)
     schema = _inherited(estimator, "schema_") if schema is None else schema
     seed = _inherited(estimator, "random_state")
     return {
@@ -342,7 +342,7 @@ def _load_folder(folder: Folder) -> Any:
     classes = strict_json(folder.read("classes.json"))
     arrays = safetensors.load(folder.read("arrays.safetensors"))
     reader = Reader(arrays, lambda name: load_part(folder.read(name)))
-    estimator = load_model(manifest["model"], reader)
+    estimator = reader.model(manifest["model"])
     _set_classes(estimator, classes)
     check_probe(estimator, reader.decode(manifest["probe"]))
     if manifest["schema"] is not None:

@@ -4,7 +4,8 @@ JSON has no tuples, no NaN, no numpy scalars and no arrays. Whatever it lacks be
 object whose first key starts with ``$``: ``{"$tuple": [1, 2]}``, ``{"$float": "nan"}``.
 Objects of shoal's own classes are ``{"$object": name, "state": {...}}``, the name from
 a fixed list: a class may move to another module without harm to saved models.
-Scikit-learn's objects are files of their own (:mod:`shoal.io.model._parts`).
+Scikit-learn's objects are files of their own. A model is ``{"class": name, ...}``, the
+name from a list too, the rest is what its hook ``_dump`` writes and ``_load`` reads.
 """
 
 import dataclasses
@@ -21,7 +22,17 @@ from shoal.exceptions import ModelFileError
 
 Array = np.ndarray[Any, Any]
 
-#: The only classes that a model file can name, and where they live.
+#: The only models that can be saved and loaded, and where they live, imported when one
+#: turns up. A new estimator needs one line here.
+MODELS = {
+    "DDFA": "shoal.ddfa",
+    "DiscreteMixture": "shoal.discrete",
+    "DomainMixture": "shoal.mixture",
+    "ImageMixture": "shoal.vision",
+    "MergedClasses": "shoal.base._merged",
+}
+
+#: The only other classes that a model file can name, and where they live.
 CLASSES = {
     "Adjuster": "shoal.stages.adjust._estimator",
     "Calibration": "shoal.stages.discriminate._calibrate",
@@ -64,6 +75,25 @@ class Writer:
         self.arrays: dict[str, Array] = {}
         self.parts: dict[str, bytes] = {}
         self._dump_part = dump_part
+
+    def model(self, estimator: Any) -> dict[str, Any]:
+        """A fitted estimator as JSON."""
+        name = type(estimator).__name__
+        if name not in MODELS:
+            raise TypeError(
+                f"estimator must be one of {', '.join(MODELS)}, got {name} (a Pipeline "
+                "or search: save the model inside it)"
+            )
+        return {"class": name, **estimator._dump(self)}
+
+    def plain(self, estimator: Any) -> dict[str, Any]:
+        """Parameters and fitted attributes of an estimator, all of them."""
+        parameters = set(estimator.get_params(deep=False))
+        state = self.state(estimator)
+        return {
+            "params": {key: state[key] for key in state if key in parameters},
+            "state": {key: state[key] for key in state if key not in parameters},
+        }
 
     def encode(self, value: Any, where: str) -> Any:
         """JSON of ``value``; ``where`` names it in the error when there is none."""
@@ -175,6 +205,17 @@ class Reader:
         self.arrays = arrays
         self._load_part = load_part
 
+    def model(self, content: Any) -> Any:
+        """The estimator that :meth:`Writer.model` has written."""
+        name = content["class"]
+        if name not in MODELS:
+            raise damaged(f"the manifest names a model that shoal has not: {name}")
+        return getattr(import_module(MODELS[name]), name)._load(content, self)
+
+    def plain(self, cls: Any, content: Any) -> Any:
+        """The estimator that :meth:`Writer.plain` has written."""
+        return self.restore(cls, {**content["params"], **content["state"]})
+
     def decode(self, node: Any) -> Any:
         """Value of a JSON node."""
         if node is None or isinstance(node, (bool, int, float, str)):
@@ -262,22 +303,16 @@ class Reader:
         values = {key: self.decode(item) for key, item in state.items()}
         if dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
-        parameters = inspect.signature(cls).parameters
-        # A parameter that a later version added has its default in older files.
-        defaults = {name: one.default for name, one in parameters.items()}
-        absent = [
-            name
-            for name, default in defaults.items()
-            if name not in values and default is inspect.Parameter.empty
-        ]
-        foreign = [key for key in values if not _may_hold(cls, key, set(parameters))]
+        parameters = set(inspect.signature(cls).parameters)
+        absent = sorted(parameters - set(values))
+        foreign = [key for key in values if not _may_hold(cls, key, parameters)]
         if foreign or absent:
             raise damaged(
                 f"{cls.__name__} in the manifest has the wrong attributes "
                 f"({', '.join((foreign or absent)[:3])})"
             )
         value = cls.__new__(cls)
-        value.__dict__.update(defaults | values)
+        value.__dict__.update(values)
         return value
 
 

@@ -21,10 +21,7 @@ from shoal.io.source._options import Content
 
 Array = np.ndarray[Any, Any]
 
-#: What a word is, by edition of the rules (``RULES`` of domains): a model counts
-#: the words of its own. In the first, what has a digit in it was none.
-WORDS = {1: r"(?u)\b[^\W\d_]{2,}\b", 2: r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"}
-WORD = WORDS[2]
+WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
 MIN_ROWS = 2
 MAX_SHARE = 0.5
 MAX_WORDS = 5_000
@@ -51,15 +48,13 @@ def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[np.sort(frequent)].tolist())
 
 
-def count_words(
-    texts: Sequence[str], vocabulary: Sequence[str], word: str = WORD
-) -> Any:
-    """Bags as a CSR array of shape (n_texts, n_words); ``word`` is a pattern."""
+def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
+    """Bags as a CSR array of shape (n_texts, n_words)."""
     from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(
-        token_pattern=word, vocabulary=list(vocabulary), dtype=np.float64
+        token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
     )
     return sparse.csr_array(counter.transform(texts))
 

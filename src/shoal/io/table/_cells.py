@@ -93,18 +93,16 @@ def numbers(
     return values, wrong
 
 
-def words(
-    series: pd.Series, missing: Sequence[str] = (), *, strip: bool = True
-) -> Array:
+def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
     """Cells as text, None where there is no value.
 
     Whole numbers stored as floats, which is what missing values make of them, lose
-    their ".0"; text loses the blanks around it, unless ``strip`` is False.
+    their ".0"; text loses the blanks around it.
 
     >>> words(pd.Series(["a ", "NA", None]), ["NA"]).tolist()
     ['a', None, None]
     """
-    series = stripped(series) if strip else series
+    series = stripped(series)
     empty = _empty(series, missing)
     if pd.api.types.is_float_dtype(series.dtype):
         if whole(series[~empty].to_numpy(float)):

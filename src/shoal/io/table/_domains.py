@@ -39,10 +39,6 @@ PLACES = (
 WHOLE = re.compile(r"(0|-?[1-9]\d{0,17})(\.0+)?")
 # A day as Parquet has it, where a CSV file often has the date alone.
 MIDNIGHT = re.compile(r"(\d{4}-\d{2}-\d{2})[ T]00:00:00(\.0+)?")
-#: Of rules learned now. Those of models saved before the second have no number of
-#: their own, leave blanks around cells alone and do not number bins; those before the
-#: third leave the midnight of a day and the ".0" among fractions.
-RULES = 3
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,6 @@ class DomainRule:
         Inner edges of the bins that numbers were cut into.
     merged : tuple of str
         Thin domains that became one, and ``into`` which.
-    rules : int
-        Edition of the rules, see ``RULES``.
     """
 
     column: str | None
@@ -67,19 +61,16 @@ class DomainRule:
     edges: tuple[float, ...] | None = None
     merged: tuple[str, ...] = ()
     into: str | None = None
-    rules: int = 1
 
     def apply(self, series: pd.Series, missing: Sequence[str]) -> tuple[Array, Array]:
         """Domain of each row, and a mask of the rows that have none."""
         if self.edges is not None:
             values, wrong = numbers(series, missing)
             places = np.searchsorted(self.edges, values, side="right")
-            names = _bin_names(self.edges, numbered=self.rules > 1)
-            text, empty = names[places], np.isnan(values) | wrong
+            text, empty = _bin_names(self.edges)[places], np.isnan(values) | wrong
         else:
-            text = words(series, missing, strip=self.rules > 1)
+            text = _in_short(words(series, missing))
             empty = np.asarray(pd.isna(text))
-            text = _in_short(text) if self.rules > 2 else text
         if self.merged:
             merge = dict.fromkeys(self.merged, self.into)
             text = np.array([merge.get(cell, cell) for cell in text], dtype=object)
@@ -90,7 +81,7 @@ def learn_domains(
     series: pd.Series, options: Options, *, counts: bool = False
 ) -> tuple[Array, Array, DomainRule, list[Message]]:
     """Domains of the rows that stay, which those are, the rule, and messages."""
-    rule = DomainRule(str(series.name), rules=RULES)
+    rule = DomainRule(str(series.name))
     if options.domain_bins is not None:
         rule = _cut(series, options, rule)
     text, empty = rule.apply(series, options.missing)
@@ -158,7 +149,7 @@ def _cut(series: pd.Series, options: Options, rule: DomainRule) -> DomainRule:
     return replace(rule, edges=tuple(edges.tolist()))
 
 
-def _bin_names(edges: Sequence[float], *, numbered: bool) -> Array:
+def _bin_names(edges: Sequence[float]) -> Array:
     """Names of bins, numbered so that the order of words is that of the numbers."""
     shown = [f"{edge:g}" for edge in edges]
     low = ["", *shown]
@@ -168,10 +159,9 @@ def _bin_names(edges: Sequence[float], *, numbered: bool) -> Array:
             f" to {after}" if after else "")
         for before, after in zip(low, high, strict=True)
     ]  # fmt: skip
-    if numbered:
-        digits = len(str(len(names)))
-        names = [f"{place:0{digits}}: {name}" for place, name in enumerate(names, 1)]
-    return np.array(names, dtype=object)
+    digits = len(str(len(names)))
+    numbered = [f"{place:0{digits}}: {name}" for place, name in enumerate(names, 1)]
+    return np.array(numbered, dtype=object)
 
 
 def _drop_missing(series: pd.Series, empty: Array, options: Options) -> list[Message]:

@@ -18,7 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
 from shoal.io.source._options import MISSING
-from shoal.io.source._text import WORDS, count_words
+from shoal.io.source._text import count_words
 from shoal.io.table._cells import is_number, numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
@@ -59,8 +59,8 @@ class Schema:
     n_columns : int or None
         Width of a matrix (npy, npz, mtx, h5ad) instead of named columns.
     names : tuple of str
-        Of the columns of a matrix, such as genes. Empty where it has none, and in
-        models saved before there were any: columns are then taken by position.
+        Of the columns of a matrix, such as genes. Empty where it has none: columns are
+        then taken by position.
     layer, use_rep : str or None
         Which matrix of an AnnData file.
     missing : tuple of str
@@ -70,9 +70,6 @@ class Schema:
         Pixels a side of the images that the model's own network takes.
     drop_incomplete : bool
         Whether rows with missing values are left out, as they were in fit.
-    rules : int
-        Edition of the rules for cells and words (``RULES`` of domains). Models
-        saved before the second say nothing of it, and go on with the first.
     """
 
     kind: str = "table"
@@ -90,7 +87,6 @@ class Schema:
     dtype: str = "float64"
     size: int | None = None
     drop_incomplete: bool = False
-    rules: int = 1
 
     @property
     def feature_names(self) -> list[str]:
@@ -171,14 +167,11 @@ class Schema:
         for feature in self.features:
             series = frame[feature.name]
             if feature.kind == "category":
-                lacking |= pd.isna(self._words(series))
+                lacking |= pd.isna(words(series, self.missing))
             else:
                 values, wrong = numbers(series, self.missing)
                 lacking |= np.isnan(values) & ~wrong
         return lacking
-
-    def _words(self, series: pd.Series) -> Array:
-        return words(series, self.missing, strip=self.rules > 1)
 
     def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
         if self.names and names is not None:
@@ -198,7 +191,7 @@ class Schema:
     def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
         column = frame[self.text]
         cells = ["" if cell is None else cell for cell in words(column, ("",))]
-        X = count_words(cells, self.vocabulary, WORDS[min(self.rules, 2)])
+        X = count_words(cells, self.vocabulary)
         empty = np.diff(X.indptr) == 0
         if empty.any():
             messages.append(
@@ -236,7 +229,7 @@ class Schema:
             if wrong.any():
                 raise _not_a_number(feature.name, series, wrong)
             return values[:, None]
-        text = self._words(series)
+        text = words(series, self.missing)
         empty = np.asarray(pd.isna(text))
         if feature.fill is not None:
             text = np.where(empty, feature.fill, text)
@@ -332,7 +325,6 @@ class Schema:
             and len(self.names) in (0, self.n_columns)
             and (self.size is None or type(self.size) is int and self.size > 0)
             and type(self.drop_incomplete) is bool
-            and _is_edition(self.rules)
             and all(
                 isinstance(feature.name, str)
                 and feature.kind in ("number", "category", "date")
@@ -349,10 +341,6 @@ def _sum_is_finite(X: Array) -> bool:
     """Whether all is well, in one pass without a mask."""
     with np.errstate(invalid="ignore", over="ignore"):
         return bool(np.isfinite(X.sum(dtype=float)))
-
-
-def _is_edition(rules: Any) -> bool:
-    return type(rules) is int and rules > 0
 
 
 def first_row(frame: pd.DataFrame, number: int) -> int:
@@ -387,11 +375,8 @@ def _domain_rule(content: dict[str, Any]) -> DomainRule:
     if given.get("edges") is not None:
         given["edges"] = tuple(float(edge) for edge in given["edges"])
     rule = DomainRule(**given)
-    right = (
-        rule.kind in ("text", "int", "bool")
-        and isinstance(rule.column, (str, type(None)))
-        and _is_edition(rule.rules)
-    )
-    if not right:
+    if rule.kind not in ("text", "int", "bool") or not isinstance(
+        rule.column, (str, type(None))
+    ):
         raise ValueError("a domain column of the wrong kind")
     return rule

@@ -13,7 +13,7 @@ from shoal.io.source._options import Content, Options, is_sparse
 from shoal.io.source._text import learn_vocabulary
 from shoal.io.table._cells import numbers, stripped, words
 from shoal.io.table._columns import Feature, plan_columns
-from shoal.io.table._domains import RULES, DomainRule, ask_for_domain, learn_domains
+from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
@@ -156,7 +156,6 @@ class Tabulation:
             "id": options.id,
             "label": options.label,
             "missing": options.missing,
-            "rules": RULES,
         }
         if self.matrix is not None:
             return Schema(

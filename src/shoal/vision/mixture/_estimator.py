@@ -29,6 +29,7 @@ from shoal.vision._rows import (
 )
 from shoal.vision.mixture._finetune import FineTuned, FineTuning, as_settings
 from shoal.vision.mixture._net import tuned_mixture
+from shoal.vision.mixture._saving import dump_image_mixture, load_image_mixture
 from shoal.vision.mixture._tuning import Try, Tuner
 
 if TYPE_CHECKING:
@@ -409,6 +410,13 @@ class ImageMixture(LatentShiftEstimator):
             yield
         finally:
             self.device = before
+
+    def _dump(self, writer: Any) -> dict[str, Any]:
+        return dump_image_mixture(self, writer)
+
+    @classmethod
+    def _load(cls, content: Any, reader: Any) -> Any:
+        return load_image_mixture(cls, content, reader)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,21 +6,21 @@ the mixture that the model ends in.
 """
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from shoal.io.model._parts import MODELS, dump_model, load_model
-from shoal.io.model._values import Reader, Writer, damaged
 from shoal.vision._backbone import (
     blank_backbone,
     describe_mismatch,
     is_known,
 )
 from shoal.vision._nets import Backbone
-from shoal.vision.mixture._estimator import ImageMixture
 from shoal.vision.mixture._finetune import FineTuning
+
+if TYPE_CHECKING:
+    from shoal.io.model._values import Reader, Writer
 
 # Of this machine, or given back by the network below: not part of the model.
 NOT_STORED = {"backbone", "device", "mixture"}
@@ -42,7 +42,7 @@ STATE = (
 )
 
 
-def dump_image_mixture(estimator: Any, writer: Writer) -> dict[str, Any]:
+def dump_image_mixture(estimator: Any, writer: "Writer") -> dict[str, Any]:
     """The parts of a fitted ImageMixture, as JSON."""
     given = estimator.get_params(deep=False) | dict.fromkeys(NOT_STORED)
     params = given | {"fine_tuning": _settings(estimator.fine_tuning)}
@@ -52,24 +52,22 @@ def dump_image_mixture(estimator: Any, writer: Writer) -> dict[str, Any]:
         "state": {name: writer.encode(value, name) for name, value in state.items()},
         "network": _dump_network(estimator.backbone_, writer),
         "projection": writer.encode(estimator.projection_, "projection_"),
-        "head": dump_model(estimator.head_, writer),
+        "head": writer.model(estimator.head_),
     }
 
 
-def load_image_mixture(content: Any, reader: Reader) -> ImageMixture:
+def load_image_mixture(cls: type, content: Any, reader: "Reader") -> Any:
     """The estimator of :func:`dump_image_mixture`."""
-    estimator: Any = reader.restore(
-        ImageMixture, {**content["params"], **content["state"]}
-    )
+    estimator = reader.restore(cls, {**content["params"], **content["state"]})
     tried = [FineTuning(**one) for one in estimator.fine_tuning]
     estimator.fine_tuning = tried if len(tried) > 1 else next(iter(tried), None)
     estimator.backbone_ = _load_network(content["network"], reader)
     estimator.projection_ = reader.decode(content["projection"])
-    head = load_model(content["head"], reader)
+    head = reader.model(content["head"])
     estimator.frozen_ = estimator.head_ = head
     estimator.starts_, estimator._parts = [head], {}
     estimator.novelty_ = head.novelty_
-    return estimator  # type: ignore[no-any-return]
+    return estimator
 
 
 def _settings(fine_tuning: Any) -> list[dict[str, Any]]:
@@ -79,7 +77,7 @@ def _settings(fine_tuning: Any) -> list[dict[str, Any]]:
     return [asdict(setting) for setting in ([fine_tuning] if one else fine_tuning)]
 
 
-def _dump_network(net: Any, writer: Writer) -> dict[str, Any]:
+def _dump_network(net: Any, writer: "Writer") -> dict[str, Any]:
     if not is_known(net):
         raise TypeError(
             f"cannot save a network of the class {type(net).__name__}: only "
@@ -96,7 +94,7 @@ def _dump_network(net: Any, writer: Writer) -> dict[str, Any]:
     }
 
 
-def _load_network(content: Any, reader: Reader) -> Backbone:
+def _load_network(content: Any, reader: "Reader") -> Backbone:
     net = blank_backbone(content["name"])  # no numbers that the weights replace
     wanted = net.state_dict()
     found = {
@@ -105,11 +103,8 @@ def _load_network(content: Any, reader: Reader) -> Backbone:
     }
     problem = describe_mismatch(wanted, found)
     if problem or found.keys() != wanted.keys():
-        raise damaged(f"the network of the model is not whole: {problem or 'counts'}")
+        raise ValueError(f"the network is not whole: {problem or 'counts'}")
     if any(found[name].dtype != wanted[name].dtype for name in wanted):
-        raise damaged("the network of the model has weights of the wrong type")
+        raise ValueError("the network has weights of the wrong type")
     net.load_state_dict(found, assign=True)
     return net.eval()
-
-
-MODELS["ImageMixture"] = (dump_image_mixture, load_image_mixture)
