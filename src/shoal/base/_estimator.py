@@ -434,15 +434,6 @@ class LatentShiftEstimator(
             raise ValueError(f"prevalence must sum to 1, sums to {target.sum():.6g}")
         return target
 
-    def _dump(self, writer: Any) -> dict[str, Any]:
-        """What ``shoal.save`` keeps, as JSON; arrays and parts go to the ``writer``."""
-        return writer.plain(self)  # type: ignore[no-any-return]
-
-    @classmethod
-    def _load(cls, content: Any, reader: Any) -> Any:
-        """The fit of :meth:`_dump`; nothing in ``content`` is to be believed."""
-        return reader.plain(cls, content)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True

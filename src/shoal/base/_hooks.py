@@ -168,6 +168,15 @@ class EstimatorHooks:
         """While it lasts, the estimator computes as it would on any machine."""
         return nullcontext()
 
+    def _dump(self, writer: Any) -> dict[str, Any]:
+        """What ``shoal.save`` keeps, as JSON; arrays and parts go to the ``writer``."""
+        return writer.plain(self)  # type: ignore[no-any-return]
+
+    @classmethod
+    def _load(cls, content: Any, reader: Any) -> Any:
+        """The fit of :meth:`_dump`; nothing in ``content`` is to be believed."""
+        return reader.plain(cls, content)
+
     # ---- report -------------------------------------------------------------------
 
     def _word_counts(self) -> Array | None:
