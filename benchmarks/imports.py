@@ -5,6 +5,7 @@ Each in fresh processes, as processor time, so that a busy machine hardly matter
 python benchmarks/imports.py
 """
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ REPEATS = 7
 
 def main() -> None:
     """Measure, print and write the record."""
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
     for _ in range(REPEATS):
         for name, statement in STATEMENTS.items():

@@ -3,6 +3,7 @@
 python scripts/cli_pages.py
 """
 
+import argparse
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -190,4 +191,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     main()

@@ -1,11 +1,13 @@
 """What the pages show must run, and their tables must be the records'."""
 
-import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from support.scripts import script
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(
@@ -16,15 +18,9 @@ BLOCKS = re.findall(
 
 
 @pytest.fixture(scope="module")
-def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "update_readme", ROOT / "scripts" / "update_readme.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def pages() -> Iterator[ModuleType]:
+    with script("scripts/update_readme.py") as module:
+        yield module
 
 
 def test_first_code_of_the_readme_does_what_it_says(capsys):

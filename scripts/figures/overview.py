@@ -7,6 +7,7 @@ that finds the classes (every row in the triangle of islands, classes at the cor
 and what comes out (a class for every row, and the mix of classes on every island).
 """
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -143,5 +144,6 @@ def title(panel: Any, text: str, x: float = 0.0) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     plt.rcParams.update({"font.size": 10})
     main()

@@ -5,6 +5,7 @@ Run from the root of the repository, with the extra ``dev`` and Chromium install
     python scripts/figures/report.py
 """
 
+import argparse
 import shutil
 import tempfile
 from pathlib import Path
@@ -65,6 +66,7 @@ def photograph(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         write(make_summary(), page)

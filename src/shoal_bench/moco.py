@@ -196,7 +196,8 @@ def _step(
 
     @part
     def project(views: Tensor) -> Tensor:
-        return head(net.features(views))
+        projection: Tensor = head(net.features(views))
+        return projection
 
     find_keys = network_part(keys)
 

@@ -51,7 +51,8 @@ class ScanNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of all heads for normalized images."""
-        return self.heads(self.backbone.features(x))
+        logits: Tensor = self.heads(self.backbone.features(x))
+        return logits
 
 
 def mean_entropy(logits: Tensor) -> Tensor:

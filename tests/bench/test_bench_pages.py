@@ -2,28 +2,24 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from support.scripts import script
+
+ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "results" / "performance"
 
 
 @pytest.fixture(scope="module")
 def pages():
     """The modules that write the pages, as the scripts import them."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import _growth_pages
-        import _pages
-
-        yield _pages, _growth_pages
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-        for name in ("_pages", "_growth_pages", "_arithmetic"):
-            sys.modules.pop(name, None)
+    with (
+        script("benchmarks/_pages.py") as pages,
+        script("benchmarks/_growth_pages.py") as growth_pages,
+    ):
+        yield pages, growth_pages
 
 
 def read(name):

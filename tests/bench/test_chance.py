@@ -1,6 +1,5 @@
 """One random NMF of a perfect table, against tables whose answer is known."""
 
-import importlib.util
 import json
 from itertools import permutations, product
 from pathlib import Path
@@ -10,17 +9,15 @@ import pytest
 
 from shoal.stages.factorize import Factorizer
 from shoal_bench.published import paper_prevalence
+from support.scripts import script
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def chance():
-    place = ROOT / "benchmarks" / "chance.py"
-    spec = importlib.util.spec_from_file_location("chance", place)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
+    with script("benchmarks/chance.py") as module:
+        yield module
 
 
 @pytest.mark.filterwarnings("ignore::shoal.exceptions.ShoalWarning")

@@ -1,18 +1,15 @@
 """The same on a Ray cluster of two nodes, also when workers or drivers are killed."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.scale.conftest import PART_ROWS
 
 from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
+from support.scripts import script
 
 MIXTURE = DomainMixture(3, search=False, random_state=0)
 OPTIONS = {"domain": "site", "sample": 2_000, "passes": 1, "part_rows": PART_ROWS}
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ENDED = ("worker in fit", "worker in counting clusters", "worker in predict",
          "node in fit", "node in predict")  # fmt: skip
 DRIVERS = ("driver in fit", "driver in predict")
@@ -22,15 +19,8 @@ DRIVERS = ("driver in fit", "driver in predict")
 def kills():
     """benchmarks/kills.py: who ends what, and what must stay the same."""
     pytest.importorskip("ray")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import kills
-
-        yield kills
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-        for name in ("kills", "_ending", "_kills_training", "_measure"):
-            sys.modules.pop(name, None)
+    with script("benchmarks/kills.py") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,21 @@
 """The reader of pickled frames runs nothing that a pickle names."""
 
-import importlib.util
 import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "data" / "_pickled.py"
+from support.scripts import script
 
 
 @pytest.fixture(scope="module")
-def pickled() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("_pickled", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def pickled() -> Iterator[ModuleType]:
+    with script("scripts/data/_pickled.py") as module:
+        yield module
 
 
 class MakesFolder:

@@ -1,9 +1,6 @@
 """benchmarks/vision/pretrain.py: the schedule that fits into a number of minutes."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,32 +8,28 @@ import torch
 from safetensors.torch import load_file
 
 from support import workers
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "vision" / "pretrain.py"
+from support.scripts import script
 
 
 @pytest.fixture
 def pretrain(tmp_path, monkeypatch):
     """Run the script on tiny images with a tiny network; gives record and weights."""
-    spec = importlib.util.spec_from_file_location("pretrain_script", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "pretrain_script", script)
-    spec.loader.exec_module(script)
-    monkeypatch.setattr(script, "default_net", lambda images, depth: workers.Tiny())
     images = workers.make_images(24)
     for name, rows in (("train", images), ("test", images[:8])):
         np.save(tmp_path / f"{name}.npy", rows)
         np.save(tmp_path / f"{name}_labels.npy", np.arange(len(rows)) % 2)
+    with script("benchmarks/vision/pretrain.py") as module:
+        monkeypatch.setattr(module, "default_net", lambda images, depth: workers.Tiny())
 
-    def run(*arguments):
-        out, record = tmp_path / "net.safetensors", tmp_path / "record.json"
-        script.main(
-            ["--data", str(tmp_path), "--batch-size", "8", "--device", "cpu",
-             "--out", str(out), "--record", str(record), *map(str, arguments)]
-        )  # fmt: skip
-        return json.loads(record.read_text()), load_file(out)
+        def run(*arguments):
+            out, record = tmp_path / "net.safetensors", tmp_path / "record.json"
+            module.main(
+                ["--data", str(tmp_path), "--batch-size", "8", "--device", "cpu",
+                 "--out", str(out), "--record", str(record), *map(str, arguments)]
+            )  # fmt: skip
+            return json.loads(record.read_text()), load_file(out)
 
-    return run
+        yield run
 
 
 def same(one, other):
