@@ -16,4 +16,4 @@ SCRIPTS = [
 def test_arguments_are_parsed(path):
     """Also where there are none, since ``--help`` would otherwise be overlooked."""
     text = path.read_text()
-    assert ".parse_args(" in text or "out_folder(" in text  # which parses them
+    assert ".parse_args(" in text or "output_folder(" in text  # which parses them
