@@ -43,15 +43,15 @@ from shoal.vision._simclr import (
     Monitor,
     Pretext,
     Pretrained,
+    SimCLR,
     default_net,
-    simclr_pretext,
 )
 from shoal.vision.augment import simclr_view
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
 from shoal_bench.meter import provenance
-from shoal_bench.moco import moco_pretext
+from shoal_bench.moco import MoCo
 
-METHODS = {"simclr": simclr_pretext, "moco": moco_pretext}
+METHODS = {"simclr": SimCLR, "moco": MoCo}
 TIMED_EPOCHS = 4
 SPARE = 0.02  # of the minutes, for what was not foreseen
 

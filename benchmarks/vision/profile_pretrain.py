@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 from _ceilings import ceilings, timed, wait
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -38,7 +39,7 @@ from shoal.vision._devices import autocast_to, place_module
 from shoal.vision._losses import nt_xent
 from shoal.vision._nets import resnet
 from shoal.vision._parts import CompileSetting, compiling
-from shoal.vision._simclr import REPLAYED, Pretext, sgd, simclr_pretext
+from shoal.vision._simclr import REPLAYED, Pretext, SimCLR, sgd
 from shoal.vision.augment import simclr_view
 from shoal_bench.meter import provenance
 
@@ -166,9 +167,26 @@ def measure(
 
 def make_task(args: argparse.Namespace, images: ImageSet, channels: int) -> Pretext:
     net = resnet(args.depth)
-    net.channel_multiple = channels
+    net.conv1 = PaddedConvolution(net.conv1, -3 % channels)
     view = simclr_view(args.size, view_size=args.view_size)
-    return simclr_pretext(images, net=net, view=view, device=images.device)
+    return SimCLR(images, net=net, view=view, device=images.device)
+
+
+class PaddedConvolution(nn.Module):
+    """A convolution with channels of zeros, to fit the GPU's matrix units."""
+
+    def __init__(self, inner: nn.Conv2d, extra: int) -> None:
+        super().__init__()
+        self.inner, self.padding = inner, (0, 0, 0, 0, 0, extra)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the inner one gives."""
+        return functional.conv2d(
+            functional.pad(x, self.padding),
+            functional.pad(self.inner.weight, self.padding),
+            stride=self.inner.stride,
+            padding=self.inner.padding,
+        )
 
 
 @contextmanager

@@ -18,22 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shoal.validation import check_real
-from shoal.vision import Backbone, ImageSet, part
-from shoal.vision.augment import Augmentation, simclr_view
+from shoal.vision import Backbone
 from shoal.vision.extend import (
     Pretext,
     Pretrained,
-    Step,
-    default_net,
-    draw_views,
     gather_rows,
     info_nce,
-    join_processes,
-    mlp,
     network_part,
-    pick_device,
-    view_part,
 )
 
 LONGEST_QUEUE = 4096
@@ -87,17 +78,15 @@ class Keys(nn.Module):
 def moco(
     images: Any,
     *,
-    net: Backbone | None = None,
     epochs: int = 500,
     batch_size: int = 512,
+    seed: int = 0,
+    net: Backbone | None = None,
     temperature: float = 0.2,
     momentum: float = 0.99,
     n_queue: int | None = None,
-    lr: float | None = None,
-    weight_decay: float | None = None,
-    view: Augmentation | None = None,
+    view: Any = None,
     width: int = 128,
-    seed: int = 0,
     device: str | torch.device | None = None,
     **options: Any,
 ) -> Pretrained:
@@ -106,109 +95,69 @@ def moco(
     Parameters
     ----------
     temperature : float, default=0.2
-        Smaller values look harder at the nearest of the others.
+        As in :func:`shoal.vision.simclr`.
     momentum : float, default=0.99
         Share of the slow network kept at every step.
     n_queue : int or None, default=None
         Keys of earlier batches to choose among, besides those of the same batch; None:
         4096, or a quarter of the images if that is less: a queue as long as an epoch
         holds an image's own keys, which a view would have to be told from.
-    lr : float or None, default=None
-        Learning rate of SGD; None: 0.4 for each 512 images of the batch.
-    weight_decay : float or None, default=None
-        Of the matrices; None: 5e-4.
-    images, net, epochs, batch_size, view, width, seed
-        As :func:`shoal.vision.simclr`.
-    device, **options
-        As :func:`shoal.vision.simclr`.
+    images, epochs, batch_size, seed, net, view, width, device, **options
+        As :func:`shoal.vision.simclr`; ``weight_decay`` is 5e-4 if not given.
 
     Returns
     -------
     Pretrained
     """
-    place = pick_device(device)
-    join_processes(place)
-    task = moco_pretext(
+    task = MoCo(
         images,
-        net=net,
-        temperature=temperature,
         momentum=momentum,
         n_queue=n_queue,
+        net=net,
+        temperature=temperature,
         view=view,
         width=width,
         seed=seed,
-        device=place,
+        device=device,
     )
-    return task.train(
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        weight_decay=weight_decay,
-        seed=seed,
-        **options,
-    )
+    return task.train(epochs=epochs, batch_size=batch_size, seed=seed, **options)
 
 
-def moco_pretext(
-    images: Any,
-    *,
-    net: Backbone | None = None,
-    temperature: float = 0.2,
-    momentum: float = 0.99,
-    n_queue: int | None = None,
-    view: Augmentation | None = None,
-    width: int = 128,
-    seed: int = 0,
-    device: str | torch.device | None = None,
-) -> Pretext:
+class MoCo(Pretext):
     """The task that :func:`moco` trains, for those who drive it themselves."""
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must lie in [0, 1), got {momentum}")
-    place = pick_device(device)
-    if not isinstance(images, ImageSet):
-        images = ImageSet(images, place)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        net = default_net(images) if net is None else net
-        head = mlp(net.n_features, net.n_features, width)
+
+    method = "MoCo"
+    weight_decay = 5e-4
+
+    def __init__(
+        self,
+        images: Any,
+        *,
+        temperature: float = 0.2,
+        momentum: float = 0.99,
+        n_queue: int | None = None,
+        **settings: Any,
+    ) -> None:
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), got {momentum}")
+        self.momentum, self.n_queue = momentum, n_queue
+        super().__init__(images, temperature=temperature, **settings)
+        self.facts["momentum"] = momentum
+        self._find_keys = network_part(self.keys)
+
+    def make_others(self) -> dict[str, nn.Module]:
+        """The slow network with its queue."""
+        n_queue = self.n_queue
         if n_queue is None:
-            n_queue = min(LONGEST_QUEUE, len(images) // 4)
-        keys = Keys(net, head, width, n_queue)
-    view = view or simclr_view(max(images.size))
-    check_real(0, above=True, temperature=temperature)
-    check_real(0, 1, momentum=momentum)
-    step = _step(images, net, head, keys, view, temperature, momentum)
-    facts = {"temperature": temperature, "momentum": momentum, "view": repr(view)}
-    return Pretext("MoCo", images, step, net, head, 0.4, 5e-4, {"keys": keys}, facts)
+            n_queue = min(LONGEST_QUEUE, len(self.images) // 4)
+        self.keys = Keys(self.net, self.head, self.width, n_queue)
+        return {"keys": self.keys}
 
-
-def _step(
-    images: ImageSet,
-    net: Backbone,
-    head: nn.Module,
-    keys: Keys,
-    view: Augmentation,
-    temperature: float,
-    momentum: float,
-) -> Step:
-    """Loss of a batch: views of the learner, keys of both views; the queue moves on."""
-    make_views = view_part(view)
-
-    @part
-    def project(views: Tensor) -> Tensor:
-        projection: Tensor = head(net.features(views))
-        return projection
-
-    find_keys = network_part(keys)
-
-    def step(indices: Tensor, generator: torch.Generator) -> Tensor:
-        pixels = images.bytes_batch(indices)
-        draws = draw_views(view, 2 * len(indices), images.device, generator, 2)
-        views = make_views(pixels.repeat(2, 1, 1, 1), draws)
-        keys.follow(net, head, momentum)
-        found = torch.cat([gather_rows(part) for part in find_keys(views).chunk(2)])
+    def loss(self, views: Tensor) -> Tensor:
+        """Views of the learner against keys of both views; the queue moves on."""
+        keys = self.keys
+        keys.follow(self.net, self.head, self.momentum)
+        found = torch.cat([gather_rows(k) for k in self._find_keys(views).chunk(2)])
         choices = torch.cat([found, keys.queue])
         keys.remember(found)
-        return info_nce(project(views), choices, temperature)
-
-    return step
+        return info_nce(self.project(views), choices, self.temperature)

@@ -25,13 +25,11 @@ from shoal.vision.extend import (
     check_image_rows,
     cosine,
     draw_column,
-    draw_views,
     nearest,
     network_part,
     outputs,
-    pick_device,
     place_module,
-    view_part,
+    random_views,
 )
 from shoal_bench.domain_prior import DomainPrior
 from shoal_bench.scan_net import ScanNet, scan_loss, self_label_step
@@ -161,9 +159,7 @@ class SCAN(ClusterMixin, BaseEstimator):
         self
         """
         self._check_settings()
-        images = ImageSet(
-            check_image_rows(self, X, reset=True), pick_device(self.device)
-        )
+        images = ImageSet(check_image_rows(self, X, reset=True), self.device)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         net = self._make_net(seed)
         self.history_: list[dict[str, Any]] = []
@@ -188,7 +184,7 @@ class SCAN(ClusterMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """q(y|x), of shape (n_samples, n_classes); the domain is not asked for."""
         check_is_fitted(self)
-        images = ImageSet(check_image_rows(self, X), pick_device(self.device))
+        images = ImageSet(check_image_rows(self, X), self.device)
         return np.asarray(softmax(self._logits(images).astype(float), axis=1))
 
     def predict(self, X: Any) -> Array:
@@ -243,15 +239,14 @@ class SCAN(ClusterMixin, BaseEstimator):
     ) -> None:
         """All layers and heads, on strong views of a row and of a neighbour."""
         place_module(net, images.device)
-        view = strong_view(max(images.size))
-        make_views = view_part(view)
+        make_views = random_views(strong_view(max(images.size)))
         classify = network_part(net)
 
         def step(indices: Tensor, generator: Generator) -> Tensor:
             other = draw_column(near[indices], generator)
             pixels = images.bytes_batch(torch.cat([indices, other]))
-            draws = draw_views(view, len(pixels), images.device, generator, 2)
-            first, second = classify(make_views(pixels, draws)).float().chunk(2)
+            logits = classify(make_views(pixels, generator, 2)).float()
+            first, second = logits.chunk(2)
             return self._loss(first, second)
 
         optimizer = self._optimizer(net, self.learning_rate, images.device)
@@ -318,9 +313,7 @@ class SCAN(ClusterMixin, BaseEstimator):
     @torch.no_grad()
     def _keep_best_head(self, net: ScanNet, images: ImageSet, near: Tensor) -> None:
         """The head with the smallest loss on clean images and their near neighbours."""
-        place_module(net, images.device)
-        rows = torch.arange(len(images), device=images.device)
-        logits = outputs(net, images, rows)
+        logits = outputs(net, images)
         count = min(JUDGING_NEIGHBOURS, near.shape[1])
         first = logits.repeat_interleave(count, dim=0)
         second = logits[near[:, :count].reshape(-1)]
@@ -335,9 +328,7 @@ class SCAN(ClusterMixin, BaseEstimator):
 
     def _logits(self, images: ImageSet) -> Array:
         """Logits of the one head left; the network comes back to the CPU."""
-        place_module(self.net_, images.device)
-        rows = torch.arange(len(images), device=images.device)
-        logits = outputs(self.net_, images, rows)[:, 0].cpu().numpy()
+        logits = outputs(self.net_, images)[:, 0].cpu().numpy()
         self.net_.cpu()
         return logits
 

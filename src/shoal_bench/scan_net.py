@@ -8,12 +8,11 @@ from shoal.vision import Backbone, ImageSet
 from shoal.vision.augment import Augmentation
 from shoal.vision.extend import (
     Step,
-    draw_views,
     mean_over_processes,
     neighbour_consistency,
     network_part,
+    random_views,
     self_label_loss,
-    view_part,
 )
 
 TINY = 1e-8  # the logarithm of a class that no row is of
@@ -83,18 +82,14 @@ def self_label_step(
     threshold: float,
 ) -> Step:
     """A strong view learns what a weak view of the same image is sure of."""
-    make_weak, make_strong = view_part(weak), view_part(strong)
+    make_weak, make_strong = random_views(weak), random_views(strong)
     classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
         pixels = images.bytes_batch(indices)
-        draws = [
-            draw_views(view, len(pixels), images.device, generator)
-            for view in (weak, strong)
-        ]
         with torch.no_grad():
-            sure = classify(make_weak(pixels, draws[0])).float()[:, 0]
-        logits = classify(make_strong(pixels, draws[1])).float()[:, 0]
+            sure = classify(make_weak(pixels, generator)).float()[:, 0]
+        logits = classify(make_strong(pixels, generator)).float()[:, 0]
         return self_label_loss(
             torch.softmax(sure, dim=1), logits, threshold=threshold, balance=True
         )

@@ -13,7 +13,7 @@ from shoal.vision import Backbone, ImageSet, knn_monitor  # noqa: E402
 from shoal.vision._data import normalize  # noqa: E402
 from shoal.vision.augment import simclr_view  # noqa: E402
 from shoal.vision.extend import info_nce  # noqa: E402
-from shoal_bench.moco import Keys, moco, moco_pretext  # noqa: E402
+from shoal_bench.moco import Keys, MoCo, moco  # noqa: E402
 from support import workers  # noqa: E402
 
 
@@ -60,7 +60,7 @@ def test_the_step_is_its_formula():
     torch.manual_seed(0)
     images = ImageSet(workers.make_images(), "cpu")
     view, net = simclr_view(8), workers.Tiny()
-    task = moco_pretext(images, net=net, n_queue=6, momentum=0.5, device="cpu")
+    task = MoCo(images, net=net, n_queue=6, momentum=0.5, device="cpu")
     keys = task.others["keys"]
     queue = keys.queue.clone()
     rows = torch.tensor([3, 1, 4])
@@ -79,7 +79,7 @@ def test_the_step_is_its_formula():
 @pytest.mark.parametrize(("n_images", "n_queue"), [(40, 10), (20_000, 4096)])
 def test_the_queue_is_short_beside_an_epoch(n_images, n_queue):
     images = np.zeros((n_images, 4, 4), np.uint8)
-    task = moco_pretext(images, net=workers.Tiny(), device="cpu")
+    task = MoCo(images, net=workers.Tiny(), device="cpu")
     assert len(task.others["keys"].queue) == n_queue
 
 

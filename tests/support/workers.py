@@ -19,7 +19,7 @@ from torch import nn
 from shoal.exceptions import CollapseWarning
 from shoal.vision import Backbone, ImageDiscriminator, ImageSet, fit, part, simclr
 from shoal.vision.augment import simclr_view
-from shoal.vision.extend import cosine, draw_views, view_part
+from shoal.vision.extend import cosine, random_views
 from shoal_bench.moco import moco
 from shoal_bench.scan import SCAN
 
@@ -53,8 +53,8 @@ def train(checkpoint=None, kill_at=None, seed=0, dropout=0.3, **options):
     """Train on random views; the process kills itself in step ``kill_at``."""
     torch.manual_seed(1)
     net, head = Tiny(dropout=dropout), nn.Linear(8, 2)
-    images, view = ImageSet(make_images(), "cpu"), simclr_view(8)
-    make_views, steps_here = view_part(view), 0
+    images, steps_here = ImageSet(make_images(), "cpu"), 0
+    make_views = random_views(simclr_view(8))
 
     @part
     def classify(views):
@@ -65,8 +65,7 @@ def train(checkpoint=None, kill_at=None, seed=0, dropout=0.3, **options):
         steps_here += 1
         if steps_here == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        draws = draw_views(view, len(indices), images.device, generator)
-        logits = classify(make_views(images.bytes_batch(indices), draws))
+        logits = classify(make_views(images.bytes_batch(indices), generator))
         loss = nn.functional.cross_entropy(logits, indices % 2)
         return loss, {"twice": 2 * loss}
 

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from shoal.vision._devices import autocast_to, own_rows, pick_device, world_size
+from shoal.vision._devices import (
+    autocast_to,
+    fitting_into_memory,
+    own_rows,
+    pick_device,
+    place_module,
+    world_size,
+)
 from shoal.vision._norms import settle_norms
 
 # ---- Images on the device, ready to be batched without the host waiting --------------
@@ -259,21 +266,29 @@ def hold_out(
 def outputs(
     net: nn.Module,
     images: ImageSet,
-    rows: Tensor,
+    rows: Tensor | None = None,
+    *,
     view: Callable[[Tensor], Tensor] | None = None,
+    ask: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int = EVALUATION_ROWS,
+    autocast: torch.dtype | None = None,
 ) -> Tensor:
     """What a network says of images, in evaluation mode; float32, on the device.
 
-    The images are clean ones without a ``view``. The network is left in evaluation
-    mode.
+    The images are clean ones without a ``view``, and all of them without ``rows``;
+    ``ask`` is the method of the network that is called, if not the network itself. It
+    is left on the device of the images, in evaluation mode.
     """
-    net.eval()
+    place, ask = images.device, ask or net
+    place_module(net, place).eval()
+    rows = torch.arange(len(images), device=place) if rows is None else rows
     parts = []
-    for numbers in rows.split(EVALUATION_ROWS):
-        pixels = images.batch(numbers)
-        pixels = pixels if view is None else view(pixels)
-        with autocast_to(images.device):
-            parts.append(net(normalize(pixels)).float())
+    for numbers in rows.split(batch_size):
+        with fitting_into_memory(batch_size, place):
+            pixels = images.batch(numbers)
+            pixels = pixels if view is None else view(pixels)
+            with autocast_to(place, autocast):
+                parts.append(ask(normalize(pixels)).float())
     return torch.cat(parts)
 
 

@@ -69,6 +69,18 @@ def autocast_to(
 
 
 @contextmanager
+def fitting_into_memory(batch_size: int, device: torch.device) -> Iterator[None]:
+    """A GPU that is full becomes a MemoryError with a batch size to try next."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise MemoryError(
+            f"batch_size={batch_size} does not fit into the memory of {device}; try "
+            f"batch_size={max(batch_size // 2, 1)}"
+        ) from error
+
+
+@contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Random numbers of a seed; what was drawn from before goes on afterwards."""
     with torch.random.fork_rng([]):

@@ -16,12 +16,12 @@ from shoal.stages.discriminate._oracle import DomainClassifier
 from shoal.validation import check_real, check_sample_weight, check_whole
 from shoal.vision._backbone import USUAL, load_backbone
 from shoal.vision._data import BestEpoch, ImageSet, SplitRows, hold_out, outputs, settle
-from shoal.vision._devices import pick_device, place_module, seeded
+from shoal.vision._devices import place_module, seeded
 from shoal.vision._encode import encode
 from shoal.vision._loop import Step, exponential, fit
 from shoal.vision._losses import weighted_mean
 from shoal.vision._nets import Backbone
-from shoal.vision._parts import draw_views, network_part, view_part
+from shoal.vision._parts import network_part, random_views
 from shoal.vision._rows import check_image_rows, check_images_domains
 from shoal.vision.augment import (
     Augmentation,
@@ -219,13 +219,11 @@ class ImageDiscriminator(DomainClassifier):
     def predict_view(self, X: Any, random_state: Any = None) -> Array:
         """q(d|x) of one random view of every image, as in the training."""
         check_is_fitted(self)
-        images = ImageSet(check_image_rows(self, X), pick_device(self.device))
+        images = ImageSet(check_image_rows(self, X), self.device)
         view = _named_view(self.view, images)
         generator = torch.Generator(images.device)
         generator.manual_seed(check_random_state(random_state).randint(2**31 - 1))
-        rows = torch.arange(len(images), device=images.device)
-        net = place_module(self.net_, images.device)
-        logits = outputs(net, images, rows, lambda clean: view(clean, generator))
+        logits = outputs(self.net_, images, view=lambda clean: view(clean, generator))
         self.net_.cpu()  # so that a fitted estimator travels anywhere
         return np.asarray(softmax(logits.double().cpu().numpy(), axis=1))
 
@@ -255,7 +253,7 @@ class ImageDiscriminator(DomainClassifier):
                 f"valid_share={self.valid_share} of {len(codes)} images holds out "
                 "none; pass more images or a larger share"
             )
-        stored = ImageSet(images, pick_device(self.device))
+        stored = ImageSet(images, self.device)
         return SplitRows.of(stored, codes, weight, train, valid)
 
     def _train(self, rows: SplitRows, rate: float, seed: int) -> "_Trained":
@@ -363,14 +361,13 @@ class _Trained(NamedTuple):
 
 
 def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
-    make_views = view_part(view)
+    make_views = random_views(view)
     classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]
         pixels = rows.images.bytes_batch(numbers)
-        draws = draw_views(view, len(indices), rows.images.device, generator)
-        logits = classify(make_views(pixels, draws))
+        logits = classify(make_views(pixels, generator))
         each = functional.cross_entropy(
             logits.float(), rows.codes[numbers], reduction="none"
         )

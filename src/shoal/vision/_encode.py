@@ -16,9 +16,8 @@ from shoal.datasets._folders import check_readable, describe_rows, find_images, 
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
 from shoal.vision._backbone import USUAL_SIZE, find_size, load_backbone
-from shoal.vision._data import ImageSet
-from shoal.vision._data import normalize as scale
-from shoal.vision._devices import autocast_to, pick_device, place_module
+from shoal.vision._data import ImageSet, outputs
+from shoal.vision._devices import pick_device
 
 # ---- Features of images from a network -----------------------------------------------
 
@@ -28,7 +27,6 @@ Array = np.ndarray[Any, Any]
 ENCODER = "encoder.safetensors"
 
 
-@torch.no_grad()
 def encode(
     net: nn.Module,
     images: Any,
@@ -61,25 +59,19 @@ def encode(
     ndarray of shape (n, n_features), dtype float32
     """
     if not isinstance(images, ImageSet):
-        images = ImageSet(images, pick_device(device))
-    place = images.device
-    features = getattr(net, "features", net)
+        images = ImageSet(images, device)
     training = net.training
-    place_module(net, place).eval()
-    parts = []
     try:
-        for rows in torch.arange(len(images), device=place).split(batch_size):
-            with autocast_to(place, autocast):
-                part = features(scale(images.batch(rows))).float()
-            parts.append(functional.normalize(part) if normalize else part)
-    except torch.cuda.OutOfMemoryError as error:
-        raise MemoryError(
-            f"batch_size={batch_size} does not fit into the memory of {place}; try "
-            f"batch_size={max(batch_size // 2, 1)}"
-        ) from error
+        found = outputs(
+            net,
+            images,
+            ask=getattr(net, "features", net),
+            batch_size=batch_size,
+            autocast=autocast,
+        )
     finally:
         net.train(training)
-    return torch.cat(parts).cpu().numpy()
+    return (functional.normalize(found) if normalize else found).cpu().numpy()
 
 
 def embed_folder(
@@ -297,9 +289,8 @@ def knn_monitor(
     device, batch_size
         As :func:`shoal.vision.encode`.
     """
-    place = pick_device(device)
     train, test = (
-        images if isinstance(images, ImageSet) else ImageSet(images, place)
+        images if isinstance(images, ImageSet) else ImageSet(images, device)
         for images in (train_images, test_images)
     )
 
@@ -308,7 +299,7 @@ def knn_monitor(
             encode(net, images, batch_size=batch_size) for images in (train, test)
         )
         accuracy = knn_accuracy(
-            features, train_labels, test_features, test_labels, k=k, device=place
+            features, train_labels, test_features, test_labels, k=k, device=device
         )
         return {"knn_accuracy": accuracy}
 

@@ -19,6 +19,7 @@ from shoal.vision._devices import (
     Progress,
     StepModule,
     autocast_to,
+    fitting_into_memory,
     join_processes,
     mean_over_processes,
     pick_device,
@@ -385,11 +386,8 @@ class _Run:
         self.generator.manual_seed(self.plan.stream(self.steps_done, 0))
         if self.replays_graphs:
             torch.compiler.cudagraph_mark_step_begin()
-        try:
-            with self.autocast:
-                outcome = self.forward(indices, self.generator)
-        except torch.cuda.OutOfMemoryError as error:
-            raise self._out_of_memory() from error
+        with fitting_into_memory(self.plan.batch_size, self.device), self.autocast:
+            outcome = self.forward(indices, self.generator)
         loss, numbers = outcome if isinstance(outcome, tuple) else (outcome, {})
         for name, value in {"loss": loss, **numbers}.items():
             value = value.detach()
@@ -400,19 +398,10 @@ class _Run:
         return loss
 
     def _descend(self, loss: Tensor) -> None:
-        try:
+        with fitting_into_memory(self.plan.batch_size, self.device):
             loss.backward()
-        except torch.cuda.OutOfMemoryError as error:
-            raise self._out_of_memory() from error
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-
-    def _out_of_memory(self) -> MemoryError:
-        size = self.plan.batch_size
-        return MemoryError(
-            f"batch_size={size} does not fit into the memory of {self.device}; try "
-            f"batch_size={max(size // 2, 1)}"
-        )
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 STAGE_WIDTHS = (64, 128, 256, 512)
 STAGE_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
@@ -99,9 +98,6 @@ class ResNet(Backbone):
         Width of :meth:`features`.
     """
 
-    #: The three channels are padded with zeros to a multiple of this.
-    channel_multiple = 1
-
     def __init__(
         self, depth: int, stem: str, n_outputs: int | None, dropout: float
     ) -> None:
@@ -129,23 +125,10 @@ class ResNet(Backbone):
 
     def features(self, x: Tensor) -> Tensor:
         """Features (n, n_features) of normalized images (n, 3, height, width)."""
-        x = self.maxpool(torch.relu_(self.bn1(self._first(x))))
+        x = self.maxpool(torch.relu_(self.bn1(self.conv1(x))))
         for number in range(1, 5):
             x = getattr(self, f"layer{number}")(x)
         return x.mean(dim=(2, 3))
-
-    def _first(self, x: Tensor) -> Tensor:
-        """First convolution; channels of zeros make it fit the GPU's matrix units."""
-        extra = -x.shape[1] % self.channel_multiple
-        if not extra:
-            return self.conv1(x)
-        padding = (0, 0, 0, 0, 0, extra)
-        return functional.conv2d(
-            functional.pad(x, padding),
-            functional.pad(self.conv1.weight, padding),
-            stride=self.conv1.stride,
-            padding=self.conv1.padding,  # type: ignore[arg-type]
-        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the head, or the features of a network without one."""

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch._functorch import config as autograd_compiler
 
 from shoal.exceptions import CompileWarning
@@ -53,38 +53,34 @@ def part(function: Function) -> Function:
     return call
 
 
-def view_part(view: Augmentation) -> Function:
-    """The part that makes views: from bytes (n, h, w, 3) and draws to network input."""
-
-    def make_views(pixels: Tensor, draws: Tensor) -> Tensor:
-        return normalize(view.apply(to_float(pixels), draws))
-
-    return part(make_views)
-
-
-def draw_views(
-    view: Augmentation,
-    n: int,
-    device: torch.device,
-    generator: torch.Generator | None,
-    n_blocks: int = 1,
-) -> Tensor:
-    """What a view draws for n rows of this process.
-
-    Drawn for the batch of all processes: a run draws the same however many share it.
+def random_views(view: Augmentation) -> Callable[..., Tensor]:
+    """From images as bytes to random views of them, as a network takes them.
 
     Parameters
     ----------
     view : Augmentation
-    n : int
-        Rows of this process, ``n_blocks`` blocks of them, such as the first and the
-        second view of every image.
-    device : torch.device
-    generator : Generator
-        In the same state in every process.
-    n_blocks : int, default=1
+
+    Returns
+    -------
+    callable
+        ``make_views(pixels, generator, n_blocks=1)``, of which the last step is a part.
+        The rows of ``pixels`` (n, h, w, 3) are ``n_blocks`` blocks, such as the first
+        and the second view of every image; the generator is in the same state in every
+        process.
     """
-    return own_rows(view.draw(n * world_size(), device, generator), n_blocks)
+
+    @part
+    def make_views(pixels: Tensor, draws: Tensor) -> Tensor:
+        return normalize(view.apply(to_float(pixels), draws))
+
+    def draw_and_make(
+        pixels: Tensor, generator: Generator, n_blocks: int = 1
+    ) -> Tensor:
+        # For the batch of all processes: a run draws the same however many share it.
+        draws = view.draw(len(pixels) * world_size(), pixels.device, generator)
+        return make_views(pixels, own_rows(draws, n_blocks))
+
+    return draw_and_make
 
 
 def network_part(net: nn.Module) -> Function:

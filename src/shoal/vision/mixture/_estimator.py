@@ -19,7 +19,7 @@ from shoal.mixture import DomainMixture
 from shoal.validation import check_whole, resolve_domain_weight
 from shoal.vision._backbone import load_backbone
 from shoal.vision._data import ImageSet, check_share, hold_out
-from shoal.vision._devices import pick_device, seeded
+from shoal.vision._devices import seeded
 from shoal.vision._encode import encode
 from shoal.vision._rows import (
     check_image_rows,
@@ -182,7 +182,7 @@ class ImageMixture(LatentShiftEstimator):
         images, codes, names = check_images_domains(self, X, domains)
         self._counts = np.bincount(codes)
         resolve_domain_weight(self.domain_weight, names, self._counts)
-        stored = ImageSet(images, pick_device(self.device))
+        stored = ImageSet(images, self.device)
         self.backbone_ = copy.deepcopy(backbone)
         features = self._fit_projection(self._encode(stored))
         self._fit_frozen(features, names[codes])
@@ -208,7 +208,7 @@ class ImageMixture(LatentShiftEstimator):
         other = copy.copy(self).set_params(fine_tuning=fine_tuning)
         other._check_settings()
         rows, codes = check_rows_of_fit(self, X, domains)
-        images = ImageSet(rows, pick_device(self.device))
+        images = ImageSet(rows, self.device)
         features = self._project(self._encode(images))
         return other._finish(images, features, codes, self.domains_)
 
@@ -368,7 +368,7 @@ class ImageMixture(LatentShiftEstimator):
     def _check_rows(self, X: Any) -> Array:
         """Features of images: what every question after the fit is about."""
         images = check_image_rows(self, X)
-        return self._project(self._encode(ImageSet(images, pick_device(self.device))))
+        return self._project(self._encode(ImageSet(images, self.device)))
 
     def _encode(self, images: ImageSet) -> Array:
         units = encode(self.backbone_, images)

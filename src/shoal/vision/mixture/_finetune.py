@@ -27,7 +27,7 @@ from shoal.vision._losses import (
     posterior,
     self_label_loss,
 )
-from shoal.vision._parts import draw_views, network_part, view_part
+from shoal.vision._parts import network_part, random_views
 from shoal.vision.augment import (
     Augmentation,
     Flip,
@@ -277,7 +277,7 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
     )
     kinds = [first] + [second] * bool(settings.self_label)
     kinds += [second] * bool(settings.consistency)
-    make_views = [view_part(kind) for kind in kinds]
+    make_views = [random_views(kind) for kind in kinds]
     classify = network_part(net)
 
     def step(indices: Tensor, generator: Generator) -> tuple[Tensor, dict[str, Tensor]]:
@@ -287,13 +287,9 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
             assert rows.neighbours is not None
             near = draw_column(rows.neighbours[indices], generator)
             pixels.append(rows.images.bytes_batch(near))
-        draws = [
-            draw_views(kind, len(indices), rows.images.device, generator)
-            for kind in kinds
-        ]
         views = [
-            make(image, draw)
-            for make, image, draw in zip(make_views, pixels, draws, strict=True)
+            make(image, generator)
+            for make, image in zip(make_views, pixels, strict=True)
         ]
         logits = classify(torch.cat(views)).split(len(indices))
         codes, weight = rows.codes[numbers], rows.weight[numbers]
