@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from shoal._novelty import fit_novelty
 from shoal._rank import likeliest, soften, supported_rank
+from shoal._threads import one_thread
 from shoal._words import single_word_bags
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
@@ -209,11 +210,12 @@ class DDFA(LatentShiftEstimator):
         self
         """
         domains = y if domains is None else domains
-        X, codes, rows = self._begin(X, domains, sample_weight)
-        domain_given_x = self._discriminate(rows)  # q(d|x)
-        discretizers = self._discretize(domain_given_x, rows)  # c(x)
-        self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
-        self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
+        with one_thread():
+            X, codes, rows = self._begin(X, domains, sample_weight)
+            domain_given_x = self._discriminate(rows)  # q(d|x)
+            discretizers = self._discretize(domain_given_x, rows)  # c(x)
+            self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
+            self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
         return self
 
     # ---- the four stages ----------------------------------------------------------

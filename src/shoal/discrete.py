@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from shoal._novelty import novelty_quantiles
 from shoal._rank import NO_SIGNAL, RankResult, domains_differ, soften, supported_rank
+from shoal._threads import one_thread
 from shoal._words import (
     check_counts,
     find_words,
@@ -208,9 +209,10 @@ class DiscreteMixture(LatentShiftEstimator):
         """
         X, codes, names = self._begin(X, y if domains is None else domains)
         rng = check_random_state(self.random_state)
-        bags = self._learn_words(X, len(names), rng)
-        counts = sum_by_domain(bags, codes, len(names))
-        self._factorize(counts, names, rng)
+        with one_thread():
+            bags = self._learn_words(X, len(names), rng)
+            counts = sum_by_domain(bags, codes, len(names))
+            self._factorize(counts, names, rng)
         if self.n_classes is not None and not domains_differ(counts):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=2)
         self.labels_ = self._bayes(bags, self.prevalence_[codes]).argmax(axis=1)

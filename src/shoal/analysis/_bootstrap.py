@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal._threads import one_thread
 from shoal.analysis._draws import (
     Refit,
     Resample,
@@ -212,7 +213,7 @@ def bootstrap(
 
 def _resample(refit: Refit, seeds: Array, n_jobs: int | None) -> Iterator[Resample]:
     """Refits one after the other, in the order of the seeds."""
-    with warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # What cannot be told apart was said by fit, once.
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         yield from Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from shoal._threads import one_thread
 from shoal.analysis._choose import NClassesChoice, conclude
 from shoal.analysis._refits import Order, Trials
 from shoal.mixture._estimator import DomainMixture
@@ -90,4 +91,5 @@ def choose_n_classes(
         order=Order(time_limit),
     )
     model = DomainMixture() if estimator is None else clone(estimator)
-    return conclude(model._evidence(X, domains, trials))
+    with one_thread():
+        return conclude(model._evidence(X, domains, trials))

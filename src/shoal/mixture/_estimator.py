@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
+from shoal._threads import one_thread
 from shoal.analysis._resample import Resampler
 from shoal.base import LatentShiftEstimator
 from shoal.base._hooks import made_up_rows
@@ -225,8 +226,9 @@ class DomainMixture(LatentShiftEstimator):
         -------
         self
         """
-        options = self._options()
-        return self._fit(X, y if domains is None else domains, sample_weight, options)
+        domains, options = y if domains is None else domains, self._options()
+        with one_thread():
+            return self._fit(X, domains, sample_weight, options)
 
     def refit(
         self,
@@ -243,6 +245,7 @@ class DomainMixture(LatentShiftEstimator):
         class, are searched again.
         """
         check_is_fitted(self)
+        domains = y if domains is None else domains
         other = type(self)(**{**self.get_params(deep=False), "n_classes": n_classes})
         options = replace(
             other._options(),
@@ -251,7 +254,8 @@ class DomainMixture(LatentShiftEstimator):
             ridge=self.penalties_.ridge,
             confidence=self.penalties_.confidence,
         )
-        return other._fit(X, y if domains is None else domains, sample_weight, options)
+        with one_thread():
+            return other._fit(X, domains, sample_weight, options)
 
     def _fit(self, X: Any, domains: Any, sample_weight: Any, options: Options) -> Self:
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)

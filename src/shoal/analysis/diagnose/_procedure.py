@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from shoal._rank import supported_rank
+from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
 from shoal.analysis.diagnose._findings import find_all
 from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
@@ -112,7 +113,7 @@ def diagnose(
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     streams = np.random.default_rng(seed).spawn(5)
     sampling, shuffling, simulating, starting, looking = streams
-    with warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from threading import current_thread, main_thread
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from shoal._threads import one_thread
 
 # ---- newton --------------------------------------------------------------------------
 
@@ -346,17 +347,11 @@ def _map_in_threads(
     spend their time waiting for each other (20 times slower on two busy cores).
     """
     if len(blocks) < 2 or current_thread() is not main_thread():
-        # the limit below holds for the whole process, so only its main thread sets it
-        return [function(block) for block in blocks]
-    blas = _threadpools().select(user_api="blas")
-    n_threads = max((pool["num_threads"] for pool in blas.info()), default=1)
-    with blas.limit(limits=1):
+        # elsewhere, others are at work beside this thread already
+        with one_thread():
+            return [function(block) for block in blocks]
+    with one_thread() as n_threads:
         if n_threads == 1:
             return [function(block) for block in blocks]
         with ThreadPoolExecutor(n_threads) as executor:
             return list(executor.map(function, blocks))
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
