@@ -185,7 +185,8 @@ def bootstrap(
     codes = check_all_domains(estimator, X, domains)
     origin = estimator._origin
     weight = _check_weight(origin, sample_weight, codes)
-    resampler = origin._resampler(X, codes, weight)
+    with one_thread():
+        resampler = origin._resampler(X, codes, weight)
     merged = estimator._add_up(np.eye(origin.n_classes_)).argmax(axis=1)
     own = merged[resampler.classes]
     seeds = check_random_state(random_state).randint(LARGEST, size=n_resamples)
