@@ -369,9 +369,13 @@ class DDFA(LatentShiftEstimator):
                 vars(part).pop(of_rows, None)
         return copied
 
-    def _n_clusters(self) -> int | None:
-        found = self.discretizer_
-        return None if found is None else int(found.n_clusters_)
+    def _cluster_counts(self, codes: Array) -> Array | None:
+        if self.discretizer_ is None:
+            return None
+        shape = len(self.domains_), self.discretizer_.n_clusters_
+        counts = np.zeros(shape, dtype=np.int64)
+        np.add.at(counts, (codes, self.discretizer_.labels_), 1)
+        return counts
 
     def _clusters(self, X: Any) -> Array:
         """Cluster of each row; X is validated."""

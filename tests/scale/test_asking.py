@@ -10,7 +10,7 @@ from tests.scale.conftest import PART_ROWS
 from shoal import scale
 from shoal.exceptions import ModelFileError, ShoalWarning
 from shoal.io.table._schema import Schema
-from shoal.scale._adapting import next_shares
+from shoal.scale._exact import next_shares
 
 
 @pytest.fixture

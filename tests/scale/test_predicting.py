@@ -12,7 +12,6 @@ from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io import assign, batches
 from shoal.io.table._schema import Schema
-from shoal.scale import _predicting as placing
 from shoal.scale import _predicting as predicting
 
 
@@ -213,9 +212,11 @@ def test_what_killed_calls_have_left_goes_with_the_next(world, model, tmp_path):
 def test_a_part_that_a_killed_worker_was_at_is_not_published(
     world, model, tmp_path, monkeypatch
 ):
+    publish = predicting.publish
+
     def half(folder, out, **options):
         (folder / ".part-00003.01234567.tmp.parquet").touch()
-        placing.publish(folder, out, **options)
+        publish(folder, out, **options)
 
     monkeypatch.setattr(predicting, "publish", half)
     found = predict(model, world.folder, tmp_path / "out")
@@ -309,10 +310,10 @@ def test_parts_classed_by_other_columns_are_not_taken_for_these(
     """What is finished is known by the schema, and by the version of shoal."""
     names = []
     for version, missing in (("1", []), ("1", ["?"]), ("2", [])):
-        monkeypatch.setattr(predicting, "__version__", version)
+        monkeypatch.setattr("shoal.scale._running.__version__", version)
         monkeypatch.setattr(model, "schema_", {**model.schema_, "missing": missing})
         monkeypatch.setattr(
-            placing, "take_place", lambda partial, *_: names.append(partial.name)
+            predicting, "take_place", lambda partial, *_: names.append(partial.name)
         )
         predict(model, world.folder / "first.parquet", tmp_path / "out")
     assert len(set(names)) == 3

@@ -13,7 +13,8 @@ from tests.scale.conftest import PART_ROWS
 
 from shoal import DomainMixture, scale
 from shoal.scale import _running as running
-from shoal.scale._running import Shelf, digest_of, pack_frame, unpack_frames
+from shoal.scale._parts import list_parts
+from shoal.scale._running import Shelf, Where, key_of, pack_frame, unpack_frames
 
 ESTIMATOR = DomainMixture(3, search=False, random_state=0)
 OPTIONS = {"domain": "site", "sample": 2_000, "passes": 2, "workers": 1,
@@ -60,7 +61,8 @@ def test_other_data_or_settings_are_not_taken_for_these(world, tmp_path):
 
 def test_results_of_another_version_are_not_taken_for_these(tmp_path, monkeypatch):
     pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "rows.parquet")
-    with running.begin(tmp_path / "rows.parquet", checkpoint=tmp_path) as begun:
+    where = Where(checkpoint=tmp_path)
+    with running.begin(tmp_path / "rows.parquet", where) as begun:
         before = begun.shelf("stage", {}).folder
         monkeypatch.setattr(running, "__version__", "999")
         assert begun.shelf("stage", {}).folder != before
@@ -161,6 +163,8 @@ def test_tables_travel_in_results():
     assert joined["rows"].tolist() == [1, 2, 3.5]
 
 
-def test_settings_have_short_names():
-    assert digest_of({"a": 1}) != digest_of({"a": 2})
-    assert len(digest_of({"a": 1})) == 16
+def test_settings_have_short_names(world):
+    data = list_parts(world.folder)
+    first, other = (key_of("stage", {"a": value}, data) for value in (1, 2))
+    assert first != other
+    assert len(first) == 16

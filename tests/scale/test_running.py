@@ -3,7 +3,7 @@
 import os
 import signal
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,16 @@ from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io.table._table import Message
 from shoal.scale._parts import Part
-from shoal.scale._running import Work, begin
+from shoal.scale._running import Where, Work, begin, known_by
+from shoal.scale._settings import SETTINGS
 
 
 @dataclass(frozen=True)
 class CountRows(Work):
     """Counts the rows of a part; ends its process, or fails, at one of them."""
 
-    deadly: int = -1
-    broken: int = -1
+    deadly: int = field(default=-1, compare=False)
+    broken: int = field(default=-1, compare=False)
 
     def result_of(self, part: Part, messages: list[Message]) -> dict[str, np.ndarray]:
         if part.number == self.deadly:
@@ -34,8 +35,8 @@ class CountRows(Work):
 
 
 def test_results_come_in_the_order_of_the_parts(world):
-    with begin(world.folder, part_rows=PART_ROWS, workers=1) as running:
-        results = list(running.run("count", CountRows(), {}))
+    with begin(world.folder, Where(part_rows=PART_ROWS, workers=1)) as running:
+        results = list(running.run("count", CountRows()))
         sizes = [part.n_rows for part in running.data.parts]
         assert [int(one["rows"]) for one in results] == sizes
         # of each warning the first is kept
@@ -43,32 +44,31 @@ def test_results_come_in_the_order_of_the_parts(world):
 
 
 def test_a_part_that_ends_every_worker_is_given_up(world, tmp_path):
-    with begin(
-        world.folder, part_rows=PART_ROWS, workers=2, checkpoint=tmp_path
-    ) as running:
+    where = Where(part_rows=PART_ROWS, workers=2, checkpoint=tmp_path)
+    with begin(world.folder, where) as running:
         with pytest.raises(CodedError, match="the worker died 3 times") as error:
-            running.run("count", CountRows(deadly=3), {})
+            running.run("count", CountRows(deadly=3))
         assert error.value.code == "E137"
         assert "first.parquet" in str(error.value)
-        kept = running.shelf("count", {})
+        kept = running.shelf("count", known_by(CountRows()))
         assert 3 not in kept
         assert 0 in kept
         # the same stage without the trouble goes on from what is kept
-        results = list(running.run("count", CountRows(), {}))
+        results = list(running.run("count", CountRows()))
         assert sum(int(one["rows"]) for one in results) == 12_000
         assert running.stages[-1]["resumed"] >= 1
 
 
 def test_a_bug_is_shown_with_its_part(world):
-    with begin(world.folder, part_rows=PART_ROWS, workers=1) as running:
+    with begin(world.folder, Where(part_rows=PART_ROWS, workers=1)) as running:
         with pytest.raises(RuntimeError, match=r"ZeroDivisionError: no rows") as error:
-            running.run("count", CountRows(broken=1), {})
+            running.run("count", CountRows(broken=1))
         assert 'first.parquet", row groups 2 to 3' in str(error.value)
 
 
 def test_results_go_when_nobody_asked_to_keep_them(world):
-    with begin(world.folder, workers=1) as running:
-        list(running.run("count", CountRows(), {}))
+    with begin(world.folder, Where(workers=1)) as running:
+        list(running.run("count", CountRows()))
         folder = running.folder
         assert folder.exists()
     assert not folder.exists()
@@ -85,7 +85,8 @@ def peak_of(call) -> int:
 
 def test_memory_does_not_grow_with_rows(world, tmp_path, monkeypatch):
     """Four times the rows, the same peak: batches, the sample and sums are all."""
-    monkeypatch.setattr("shoal.scale._parts.BATCH_ROWS", 4_096)
+    small = replace(SETTINGS, batch_rows=4_096)
+    monkeypatch.setattr("shoal.scale._parts.SETTINGS", small)
     for copy in range(4):
         world.frame.to_parquet(tmp_path / f"{copy}.parquet", row_group_size=3_000)
     estimator = DomainMixture(3, search=False, max_iter=20, random_state=0)

@@ -1,5 +1,7 @@
 """The sample is stated: it depends on seed, file and row alone; counts are exact."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +10,14 @@ from shoal.exceptions import InputError
 from shoal.io.source._options import Options
 from shoal.scale import _sampling as sampling
 from shoal.scale import draw
-from shoal.scale._running import begin
+from shoal.scale._running import Where, begin
 from shoal.scale._sampling import draw_table
+from shoal.scale._settings import SETTINGS
 from shoal.validation._sampling import even_quota
 
 
 def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):
-    with begin(data, workers=workers, part_rows=part_rows) as running:
+    with begin(data, Where(workers=workers, part_rows=part_rows)) as running:
         return draw_table(running, n_rows, Options(domain="site", **options))
 
 
@@ -49,7 +52,7 @@ def test_a_row_knows_whether_it_is_in_the_sample(world):
     """By its own number and the cut of its domain, without any list of rows."""
     drawn = drawn_from(world.folder, 1_000)
     inside = []
-    with begin(world.folder, part_rows=900) as running:
+    with begin(world.folder, Where(part_rows=900)) as running:
         for part in running.data.parts:
             for batch in drawn.rows.batches(part, []):
                 chosen = batch.chance <= drawn.cut[batch.codes]
@@ -127,7 +130,7 @@ def test_rows_without_a_domain(world, tmp_path):
     ids=["name", "none", "number", "features", "drop", "bins", "impute"],
 )
 def test_what_cannot_be_sampled_is_said(world, options, code):
-    with begin(world.folder, workers=1) as running, pytest.raises(InputError) as error:
+    with begin(world.folder, Where()) as running, pytest.raises(InputError) as error:
         draw_table(running, 500, Options(**{"domain": "site", **options}))
     assert error.value.code == code
 
@@ -139,7 +142,7 @@ def test_too_many_domains_are_refused_also_where_each_part_has_few(
     world.frame.assign(site=sites).to_parquet(
         tmp_path / "rows.parquet", row_group_size=1_500
     )
-    monkeypatch.setattr(sampling, "MOST_DOMAINS", 1_000)
+    monkeypatch.setattr(sampling, "SETTINGS", replace(SETTINGS, most_domains=1_000))
     with pytest.raises(InputError, match="more than 1,000 values") as error:
         drawn_from(tmp_path, 5_000)
     assert error.value.code == "E109"

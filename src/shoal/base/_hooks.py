@@ -194,13 +194,18 @@ class EstimatorHooks:
         vars(copied).pop("labels_", None)
         return copied
 
+    def _fitted_arrays(self) -> list[Array]:
+        """What tells this fit from others, alike for a model from a file."""
+        return [self.prevalence_]
+
     def _pseudo_counts(self, n_rows: int) -> float:
         """Imaginary rows in each class and domain beside ``n_rows`` of them."""
         return PSEUDO_COUNTS
 
-    def _n_clusters(self) -> int | None:
-        """Clusters behind the fit; None where it is not made of their counts.
+    def _cluster_counts(self, codes: Array) -> Array | None:
+        """Rows of fit by domain and cluster; None where it is not made of such counts.
 
+        ``codes`` are the domains of the rows, in the order of fit.
         An estimator with clusters also has ``_clusters(X)`` and
         ``_factorize_counts(counts, seed)``: the fit again from counts of all rows.
         """

@@ -98,6 +98,9 @@ class MergedClasses(LatentShiftEstimator):
         extended = self.estimator._with_domain(domains, prevalence)
         return type(self)(extended, self.groups)._see_through(list(self.class_names_))
 
+    def _fitted_arrays(self) -> list[Array]:
+        return [self._sum, *self._origin._fitted_arrays()]
+
     def _lean(self) -> Self:
         copied = super()._lean()
         copied.estimator = self.estimator._lean()

@@ -215,7 +215,7 @@ class Tally:
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
         from shoal.io._annotation import UNLIKE
-        from shoal.scale._predicting import rows_by_class
+        from shoal.io._assignments import rows_by_class
 
         total = None
         for frame in frames:

@@ -126,7 +126,7 @@ def write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
     """Rows of each domain by class, the table that compositional tests begin with."""
     from collections import Counter
 
-    from shoal.scale._predicting import rows_by_class
+    from shoal.io._assignments import rows_by_class
 
     sizes: Counter[Any] = Counter()
     for frame in frames:

@@ -150,16 +150,16 @@ class InParts:
 
     def learn(self, estimator: Any, table: "Table") -> Any:
         """The fitted estimator: taught by the sample, exact over all rows."""
-        from shoal.scale._fitting import PASSES, fit_drawn
+        from shoal.scale._fitting import fit_drawn
 
-        model = fit_drawn(estimator, self.drawn, self.running, PASSES)
+        model = fit_drawn(estimator, self.drawn, self.running)
         if self.redact:  # they may quote what is in a cell
             model.scale_["messages"] = []
         return model
 
     def exactly(self, fitted: "Fitted") -> "Fitted":
         """With the rows of all data, and a way to class them all."""
-        from shoal.scale._diagnosing import with_sizes
+        from shoal.scale._asking import with_sizes
 
         sizes = self.drawn.domains.sizes
         return replace(
@@ -172,7 +172,7 @@ class InParts:
     def diagnose(self, model: Any, n_permutations: int, seed: int) -> Any:
         """The diagnosis of a model by the sample, judged by the rows of all data."""
         from shoal.analysis.diagnose import with_columns
-        from shoal.scale._diagnosing import with_sizes
+        from shoal.scale._asking import with_sizes
 
         found = model.diagnose(
             self.table.X,
@@ -237,18 +237,19 @@ def opened(
         )
     from shoal.io.source._options import Options
     from shoal.scale._fitting import all_messages
-    from shoal.scale._running import begin
-    from shoal.scale._sampling import SAMPLE, draw_table
+    from shoal.scale._running import Where, begin
+    from shoal.scale._sampling import draw_table
+    from shoal.scale._settings import SETTINGS
 
     files = one_or_all(data)
     options = Options(**{**source.for_read, "seed": work.seed, "sample": None})
-    with begin(
-        files,
+    where = Where(
         checkpoint=place.checkpoint,
         progress=lambda _, share: stages.advance(share),
         **place.options,
-    ) as running:
-        drawn = draw_table(running, source.sample or SAMPLE, options)
+    )
+    with begin(files, where) as running:
+        drawn = draw_table(running, source.sample or SETTINGS.sample, options)
         for message in drawn.table.messages:
             output.warn(message.code, message.text, message.hint)
         drawn = redacted_draw(drawn) if redact else drawn
@@ -353,12 +354,12 @@ def diagnosed(
 ) -> Any:  # fmt: skip
     """The diagnosis of a model by a sample of a data set."""
     from shoal.scale import diagnose
-    from shoal.scale._sampling import SAMPLE
+    from shoal.scale._settings import SETTINGS
 
     return diagnose(
         _with_tokens(loaded, source),
         one_or_all(data),
-        sample=source.sample or SAMPLE,
+        sample=source.sample or SETTINGS.sample,
         n_permutations=n_permutations,
         seed=seed,
         drop_missing_domain=source.drop_missing_domain,

@@ -1,6 +1,7 @@
 """The class of every row, computed and written batch by batch."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,19 @@ def _codes(domains: Any, model: Any) -> Array:
         )
     found = encode_domains(present, model.domains_, n_samples=len(present))
     return np.asarray(found)[codes]
+
+
+def rows_by_class(frame: pd.DataFrame) -> Counter[tuple[str | None, str]]:
+    """Rows of each domain, as a word or None, and class of a table of predictions.
+
+    >>> rows_by_class(pd.DataFrame({"domain": ["a", None, "a"], "class": "c0"}))
+    Counter({('a', 'c0'): 2, (None, 'c0'): 1})
+    """
+    found: Counter[tuple[str | None, str]] = Counter()
+    sizes = frame.groupby(["domain", "class"], dropna=False).size().reset_index()
+    for domain, name, size in sizes.itertuples(index=False):
+        found[None if pd.isna(domain) else str(domain), name] += int(size)
+    return found
 
 
 def _plain(values: Any, n_rows: int = 0) -> Any:

@@ -417,6 +417,9 @@ class DomainMixture(LatentShiftEstimator):
         features, used = self.features_, self.varying_
         return made_up_rows(n_rows, used, features.centre_, features.spread_)
 
+    def _fitted_arrays(self) -> list[Array]:
+        return [self.prevalence_, self.weights_]
+
     def _pseudo_counts(self, n_rows: int) -> float:
         return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
 

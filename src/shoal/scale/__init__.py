@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.scale._adapting import adapt
-    from shoal.scale._diagnosing import diagnose
+    from shoal.scale._asking import adapt, diagnose
     from shoal.scale._fitting import fit
     from shoal.scale._predicting import predict
     from shoal.scale._sampling import draw
@@ -24,8 +23,8 @@ __all__ = ["adapt", "diagnose", "draw", "fit", "predict"]
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "adapt": "shoal.scale._adapting",
-        "diagnose": "shoal.scale._diagnosing",
+        "adapt": "shoal.scale._asking",
+        "diagnose": "shoal.scale._asking",
         "draw": "shoal.scale._sampling",
         "fit": "shoal.scale._fitting",
         "predict": "shoal.scale._predicting",

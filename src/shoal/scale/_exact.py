@@ -5,6 +5,7 @@ counted is counted over all rows: the cluster-by-domain table of DDFA, and for m
 q(y|x) the moments that the likelihood of q(d|y) depends on.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,10 @@ from shoal.probability import normalize_rows
 from shoal.scale._parts import Part
 from shoal.scale._rows import Batch, Rows
 from shoal.scale._running import Result, Work
+from shoal.scale._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
 
-# Factors by which a share may change in one pass: what vanishes may do so fast, as it
-# can come back; what grows is held back, as the expansion is not true so far away.
-SHORTEST, LONGEST = 0.02, 5.0
 TINY = 1e-300
 
 
@@ -38,11 +37,12 @@ class CountClusters(Work):
     model: Any
     rows: Rows
     cut: Array
+    shape: tuple[int, ...]
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """Counts of shape (n_domains, n_clusters)."""
         model = self.model
-        counts = np.zeros((len(model.domains_), model._n_clusters()), dtype=np.int64)
+        counts = np.zeros(self.shape, dtype=np.int64)
         for batch in self.rows.batches(part, messages):
             new = batch.chance > self.cut[batch.codes]
             if new.any():
@@ -100,6 +100,15 @@ class SumMoments(Work):
             yield domain, rows * self.domain_given_class[:, domain]
 
 
+def add_up(results: Iterable[Result]) -> Result:
+    """Sums of the arrays of all results, in the order of the parts."""
+    total: Result = {}
+    for result in results:
+        for name, value in result.items():
+            total[name] = total[name] + value if name in total else value
+    return total
+
+
 def next_solution(
     sums: Result, domain_given_class: Array, domain_weight: Array, imaginary: float
 ) -> tuple[Array, Array]:
@@ -139,11 +148,11 @@ def next_solution(
     fixed = np.zeros(T.shape, dtype=bool)
     while True:
         step, size = _step(gradient, curvature, T, fixed)
-        vanishing = (1 + step < SHORTEST) & ~fixed
+        vanishing = (1 + step < SETTINGS.shortest) & ~fixed
         if not vanishing.any():
             break
         fixed |= vanishing
-    moved = normalize_rows((T * np.minimum(1 + step, LONGEST)).T)
+    moved = normalize_rows((T * np.minimum(1 + step, SETTINGS.longest)).T)
     return moved, normalize_rows(moved.T / np.maximum(size, TINY))
 
 
@@ -154,7 +163,7 @@ def _step(
 
     Entries that are ``fixed`` shrink as far as they may; all others are free.
     """
-    free, down = ~fixed, np.where(fixed, SHORTEST - 1, 0.0)
+    free, down = ~fixed, np.where(fixed, SETTINGS.shortest - 1, 0.0)
     rest = gradient + (curvature @ down[:, :, None])[:, :, 0]
     matrix = curvature * (free[:, :, None] & free[:, None, :])
     matrix += fixed[:, :, None] * np.eye(T.shape[1])
@@ -165,3 +174,49 @@ def _step(
         (T[:, :, None] * by_size).sum(axis=0), (T * by_rest).sum(axis=0)
     )
     return by_size @ size - by_rest, size
+
+
+def next_shares(sums: Result, shares: Array) -> tuple[Array, Array]:
+    """One Newton step of the likelihood of a class mix, and the covariance of shares.
+
+    As :func:`next_solution`, for one domain whose shares sum to 1.
+
+    Examples
+    --------
+    >>> posterior = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> sums = {"first": posterior.sum(axis=0)[None], "count": np.array([4]),
+    ...         "second": (posterior.T @ posterior)[None]}
+    >>> shares, covariance = next_shares(sums, np.array([0.75, 0.25]))
+    >>> shares, covariance.diagonal()
+    (array([0.75, 0.25]), array([0.046875, 0.046875]))
+    """
+    count = int(sums["count"][0])
+    gradient, curvature = sums["first"][0] / count, sums["second"][0] / count
+    curvature = curvature + 1e-12 * np.eye(len(shares))
+    free = np.ones(len(shares), dtype=bool)
+    while True:
+        step, tied = _step_of_shares(gradient, curvature, shares, free)
+        vanishing = (1 + step < SETTINGS.shortest) & free
+        if not vanishing.any() or vanishing[free].all():
+            break
+        free &= ~vanishing
+    moved = shares * np.clip(1 + step, SETTINGS.shortest, SETTINGS.longest)
+    return moved / moved.sum(), tied * np.outer(shares, shares) / count
+
+
+def _step_of_shares(
+    gradient: Array, curvature: Array, shares: Array, free: Array
+) -> tuple[Array, Array]:
+    """Step u - 1 that keeps the sum of p0 u, and the covariance that u has.
+
+    Classes that are not free shrink as far as they may.
+    """
+    down = np.where(free, 0.0, SETTINGS.shortest - 1)
+    inverse = np.zeros_like(curvature)
+    inverse[np.ix_(free, free)] = np.linalg.inv(curvature[np.ix_(free, free)])
+    towards = inverse @ shares
+    tied = inverse - np.outer(towards, towards) / (shares @ towards)
+    by_rest = inverse @ (gradient + curvature @ down) - down
+    by_size = inverse @ (gradient**2 / shares)
+    step = by_size * (shares @ by_rest) / (shares @ by_size) - by_rest
+    return step, tied

@@ -18,20 +18,15 @@ from shoal.probability import canonical_order, domain_given_class
 from shoal.scale._exact import (
     CountClusters,
     SumMoments,
+    add_up,
     next_solution,
 )
-from shoal.scale._parts import PART_ROWS
-from shoal.scale._running import Progress, Result, Running, begin, digest_of, log
-from shoal.scale._sampling import SAMPLE, Drawn, draw_table
+from shoal.scale._running import Running, Where, begin, log
+from shoal.scale._sampling import Drawn, draw_table
+from shoal.scale._settings import SETTINGS
 from shoal.validation import check_whole, is_whole
 
 Array = np.ndarray[Any, Any]
-
-PASSES = 3
-# Passes end when one moves no prevalence by more than this.
-STILL = 1e-5
-# Share of the equal mix that the first prevalences are mixed with.
-MIXED = 0.01
 
 
 def fit(
@@ -39,16 +34,9 @@ def fit(
     data: Any,
     *,
     domain: str,
-    features: Any = None,
-    sample: int = SAMPLE,
-    passes: int = PASSES,
-    engine: str = "local",
-    address: str | None = None,
-    workers: int | None = None,
-    checkpoint: Any = None,
-    progress: Progress | None = None,
-    part_rows: int = PART_ROWS,
-    **reading: Any,
+    sample: int = SETTINGS.sample,
+    passes: int = SETTINGS.passes,
+    **options: Any,
 ) -> Any:
     """Fit an estimator to Parquet files of any size, in bounded memory.
 
@@ -68,8 +56,6 @@ def fit(
         every node can read.
     domain : str
         Column, or key of folders, that says where a row comes from.
-    features : list of str, default=None
-        Columns to use; see :func:`shoal.io.read`.
     sample : int, default=200000
         Rows to learn from, spread as evenly over the domains as they allow. With no
         more rows than that, the result is that of ``estimator.fit``.
@@ -92,10 +78,10 @@ def fit(
         Called with the name of a stage and the share of it that is done.
     part_rows : int, default=500000
         Rows of a part, the unit of work that is kept.
-    **reading
-        ``id``, ``label``, ``group``, ``drop``, ``na``, ``impute``, ``merge_small``,
-        ``drop_missing_domain`` and ``seed`` (of the sample, default 0) as in
-        :func:`shoal.io.read`.
+    **options
+        ``features``, ``id``, ``label``, ``group``, ``drop``, ``na``, ``impute``,
+        ``merge_small``, ``drop_missing_domain`` and ``seed`` (of the sample, default 0)
+        as in :func:`shoal.io.read`.
 
     Returns
     -------
@@ -129,15 +115,16 @@ def fit(
     >>> model.scale_["rows"], model.scale_["sampled"], model.prevalence_.shape
     (6000, 2000, (4, 3))
     """
-    options = Options(domain=domain, features=features, **reading)
+    where, reading = Where.split(options)
     check_settings(estimator, sample, passes)
-    where = engine, address, workers, checkpoint, progress, part_rows
-    with begin(data, *where) as running:
-        drawn = draw_table(running, sample, options)
+    with begin(data, where) as running:
+        drawn = draw_table(running, sample, Options(domain=domain, **reading))
         return fit_drawn(estimator, drawn, running, passes)
 
 
-def fit_drawn(estimator: Any, drawn: Drawn, running: Running, passes: int) -> Any:
+def fit_drawn(
+    estimator: Any, drawn: Drawn, running: Running, passes: int = SETTINGS.passes
+) -> Any:
     """The fitted estimator: taught by a sample, exact over all rows."""
     table = drawn.table
     log.info("%s of %s rows sampled", f"{len(table.X):,}", f"{running.data.n_rows:,}")
@@ -146,12 +133,13 @@ def fit_drawn(estimator: Any, drawn: Drawn, running: Running, passes: int) -> An
     moved: list[float] = []
     if not drawn.is_everything:
         how, moved = _make_exact(model, drawn, running, passes)
+        model.labels_ = model.predict(table.X, table.domains)
     model.schema_ = table.schema.to_dict()
     model.scale_ = {
         "rows": int(drawn.domains.sizes.sum()),
         "sampled": len(table.X),
         "parts": len(running.data.parts),
-        "engine": running.engine,
+        "engine": running.where.engine,
         "exact": how,
         "moved": moved,
         "rows_per_domain": drawn.domains.sizes.tolist(),
@@ -220,29 +208,18 @@ def _make_exact(
     model: Any, drawn: Drawn, running: Running, passes: int
 ) -> tuple[str, list[float]]:
     """Count all rows; says what is exact, and how far each pass moved prevalences."""
-    if model._n_clusters() is not None:
-        _count_clusters(model, drawn, running)
+    codes = np.searchsorted(drawn.domains.names, np.asarray(drawn.table.domains))
+    counts = model._cluster_counts(codes)
+    if counts is not None:
+        work = CountClusters(model._lean(), drawn.rows, drawn.cut, counts.shape)
+        counts += add_up(running.run("count clusters", work))["counts"]
+        seed = model.random_state if is_whole(model.random_state) else 0
+        model._factorize_counts(counts, seed)
         return "cluster-by-domain counts of all rows", []
     moved = _improve_prevalence(model, drawn, running, passes)
-    _label_sample(model, drawn)
     how = f"prevalences by maximum likelihood of all rows, {len(moved)} passes"
-    said = running.note_movement(moved, STILL)
+    said = running.note_movement(moved)
     return f"{how}; {said}" if said else how, moved
-
-
-def _count_clusters(model: Any, drawn: Drawn, running: Running) -> None:
-    work = CountClusters(model._lean(), drawn.rows, drawn.cut)
-    settings = {"model": digest_of_model(model), "seed": drawn.rows.seed,
-                "cut": drawn.cut.tolist(),
-                "schema": drawn.rows.schema.to_dict()}  # fmt: skip
-    codes = np.searchsorted(drawn.domains.names, np.asarray(drawn.table.domains))
-    counts = np.zeros((len(model.domains_), model._n_clusters()), dtype=np.int64)
-    np.add.at(counts, (codes, model.discretizer_.labels_), 1)
-    for result in running.run("count clusters", work, settings):
-        counts += result["counts"]
-    seed = model.random_state if is_whole(model.random_state) else 0
-    model._factorize_counts(counts, seed)
-    _label_sample(model, drawn)
 
 
 def _improve_prevalence(
@@ -250,46 +227,21 @@ def _improve_prevalence(
 ) -> list[float]:
     """Newton steps over all rows; the largest change of a prevalence by each."""
     imaginary = model._pseudo_counts(len(drawn.table.X))
-    known = {"model": digest_of_model(model), "seed": drawn.rows.seed,
-             "schema": drawn.rows.schema.to_dict()}  # fmt: skip
     moved: list[float] = []
-    # off the boundary: a class that the sample missed somewhere can be found there
-    start = (1 - MIXED) * model.prevalence_ + MIXED / model.n_classes_
+    prevalence, copied = model.prevalence_, model._lean()
+    equal = SETTINGS.mixed / model.n_classes_
+    start = (1 - SETTINGS.mixed) * prevalence + equal
     T = domain_given_class(start, model.domain_weight_)
     for number in range(1, passes + 1):
-        work = SumMoments(model._lean(), drawn.rows, T)
-        settings = {**known, "at": joblib.hash(T)}
-        sums = add_up(running.run(f"prevalences, pass {number}", work, settings))
+        work = SumMoments(copied, drawn.rows, T)
+        sums = add_up(running.run(f"prevalences, pass {number}", work))
+        before = prevalence
         T, prevalence = next_solution(sums, T, model.domain_weight_, imaginary)
-        moved.append(float(np.abs(prevalence - model.prevalence_).max()))
-        model._store(prevalence, model.domains_, model.domain_weight_)
+        moved.append(float(np.abs(prevalence - before).max()))
         log.info("pass %d moved prevalences by at most %.2g", number, moved[-1])
-        if moved[-1] < STILL:
+        if moved[-1] < SETTINGS.still:
             break
+    model._store(prevalence, model.domains_, model.domain_weight_)
     # in decreasing mean prevalence again, which may have changed their order
-    model._reorder_classes(canonical_order(model.prevalence_))
+    model._reorder_classes(canonical_order(prevalence))
     return moved
-
-
-def _label_sample(model: Any, drawn: Drawn) -> None:
-    model.labels_ = model.predict(drawn.table.X, drawn.table.domains)
-
-
-def add_up(results: Any) -> Result:
-    """Sums of the arrays of all results, in the order of the parts."""
-    total: Result = {}
-    for result in results:
-        for name, value in result.items():
-            total[name] = total[name] + value if name in total else value
-    return total
-
-
-def digest_of_model(model: Any) -> str:
-    """What predictions depend on, as a short name: the same for a model from a file."""
-    kept = {
-        "params": {name: repr(value) for name, value in model.get_params().items()},
-        "prevalence": joblib.hash(model.prevalence_),
-        "domains": joblib.hash([str(name) for name in model.domains_.tolist()]),
-        "weights": joblib.hash(getattr(model, "weights_", None)),
-    }
-    return digest_of(kept)

@@ -13,11 +13,8 @@ from shoal.exceptions import InputError
 from shoal.io._files import join, require
 from shoal.io.source import _columnar as columnar
 from shoal.io.source._open import find_file, is_path
+from shoal.scale._settings import SETTINGS
 
-BATCH_ROWS = 65_536
-# Small enough to lose little when a worker dies, large enough that a thousand million
-# rows are a few thousand parts.
-PART_ROWS = 500_000
 ENDINGS = (".parquet", ".pq")
 
 
@@ -63,7 +60,7 @@ class Part:
         for frame in columnar.read_chunks(
             Path(self.path),
             "parquet",
-            batch_rows=BATCH_ROWS,
+            batch_rows=SETTINGS.batch_rows,
             columns=stored,
             row_groups=self.row_groups,
             start=self.start,
@@ -116,7 +113,7 @@ def holds_parquet(data: Any) -> bool:
     return not path.exists() and bool(glob.has_magic(str(data)) and _matching(data))
 
 
-def list_parts(data: Any, *, part_rows: int = PART_ROWS) -> Parts:
+def list_parts(data: Any, *, part_rows: int = SETTINGS.part_rows) -> Parts:
     """Cut a data set into parts, by the records at the end of its files.
 
     Parameters
@@ -151,7 +148,7 @@ def list_parts(data: Any, *, part_rows: int = PART_ROWS) -> Parts:
         start = parts[-1].start + parts[-1].n_rows if parts else 0
         parts += one.parts(len(parts), start, part_rows)
     if not parts:
-        raise InputError("E114", f'"{root}" has no rows', "check how it was made")
+        raise InputError("E103", f'"{root}" has no rows', "check how it was made")
     shown = join([str(one) for one in data]) if isinstance(data, list) else str(data)
     return Parts(tuple(parts), columns, tuple(one.record for one in listed), shown)
 
@@ -205,10 +202,8 @@ class _Listed:
 def _files(data: Any) -> tuple[Path, list[Path]]:
     """The folder that names are counted from, and the files in the order of names."""
     if isinstance(data, (list, tuple)) and data and all(map(is_path, data)):
-        paths = [find_file(one) for one in data]
-        return Path(os.path.commonpath([path.absolute().parent for path in paths])), [
-            path.absolute() for path in paths
-        ]
+        paths = [find_file(one).absolute() for one in data]
+        return _shared_folder(paths), paths
     if not is_path(data) or str(data) == "-":
         raise InputError(
             "E002",
@@ -219,10 +214,15 @@ def _files(data: Any) -> tuple[Path, list[Path]]:
         paths = _matching(data)
         if not paths:
             raise InputError("E101", f'no file matches "{data}"', "check the pattern")
-        return Path(os.path.commonpath([path.parent for path in paths])), paths
+        return _shared_folder(paths), paths
     path = find_file(data).absolute()
     if path.is_file():
-        _refuse_other_format(path)
+        if path.suffix not in ENDINGS:
+            raise InputError(
+                "E002",
+                f'"{path}" is not a Parquet file, and only these are read in parts',
+                "write it as Parquet, or use --engine memory",
+            )
         return path.parent, [path]
     paths = sorted(_below(path))
     if not paths:
@@ -232,6 +232,10 @@ def _files(data: Any) -> tuple[Path, list[Path]]:
             "work in parts reads files that end with .parquet",
         )
     return path, paths
+
+
+def _shared_folder(paths: list[Path]) -> Path:
+    return Path(os.path.commonpath([path.parent for path in paths]))
 
 
 def _matching(pattern: Any) -> list[Path]:
@@ -246,12 +250,3 @@ def _below(folder: Path) -> Iterator[Path]:
         if path.suffix in ENDINGS and not any(one[0] in "._" for one in inside):
             if path.is_file():
                 yield path
-
-
-def _refuse_other_format(path: Path) -> None:
-    if path.suffix not in ENDINGS:
-        raise InputError(
-            "E002",
-            f'"{path}" is not a Parquet file, and only these are read in parts',
-            "write it as Parquet, or use --engine memory",
-        )

@@ -5,42 +5,40 @@ import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 
-from shoal import __version__
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._annotation import UNLIKE, UNSURE, marked
-from shoal.io._assignments import assign, write_assignments
+from shoal.io._assignments import assign, rows_by_class, write_assignments
 from shoal.io._batches import KEEP_GAPS
 from shoal.io._files import take_place
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import FILL
 from shoal.io.table._table import Message, Table
-from shoal.scale._fitting import digest_of_model
-from shoal.scale._parts import PART_ROWS, Part, Parts, list_parts
+from shoal.scale._parts import Part, Parts, list_parts
 from shoal.scale._rows import Batch, Rows, domains_of, known_rule, schema_of
 from shoal.scale._running import (
-    Progress,
     Result,
+    Running,
+    Where,
     Work,
     begin,
-    check_engine,
-    digest_of,
+    key_of,
+    known_by,
     pack_frame,
     unpack_frames,
 )
-from shoal.validation import check_whole
 
-# ---- placing -------------------------------------------------------------------------
+Array = np.ndarray[Any, Any]
+
+# ---- where predictions stand, and what stands there already --------------------------
 
 #: Folder of what was counted, beside the parts it was counted in.
 DONE = "_done"
@@ -74,25 +72,11 @@ def refuse_place(out: Path, data: Any, parts: Parts, *, force: bool) -> None:
             raise CodedError("E136", text, hint)
 
 
-def unfinished(out: Path, settings: Mapping[str, Any], checkpoint: Any) -> Path:
+def unfinished(out: Path, key: str, checkpoint: Any) -> Path:
     """Folder of finished parts until all are; its name says what they depend on."""
-    key = digest_of(settings)
     if checkpoint is not None:
         return Path(checkpoint).absolute() / f"predicted-{key}"
     return out.absolute().with_name(f".{out.name}.{key}.partial")
-
-
-@contextmanager
-def unless_refused(folder: Path) -> Iterator[None]:
-    """Leave nothing where data do not suit the model: other data make other parts.
-
-    Whatever else stops the body leaves finished parts, for a second call.
-    """
-    try:
-        yield
-    except (InputError, ModelFileError):
-        discard(folder)
-        raise
 
 
 def publish(folder: Path, out: Path, *, keep: bool) -> None:
@@ -157,8 +141,6 @@ def _old_name(path: Path) -> Path:
 
 # ---- predicting ----------------------------------------------------------------------
 
-Array = np.ndarray[Any, Any]
-
 
 @dataclass(frozen=True)
 class Predicted:
@@ -199,12 +181,7 @@ def predict(
     min_confidence: float = UNSURE,
     drop_missing_domain: bool = False,
     force: bool = False,
-    engine: str = "local",
-    address: str | None = None,
-    workers: int | None = None,
-    checkpoint: Any = None,
-    progress: Progress | None = None,
-    part_rows: int = PART_ROWS,
+    **where: Any,
 ) -> Predicted:
     """Class every row of Parquet files of any size, in bounded memory.
 
@@ -235,32 +212,27 @@ def predict(
     -------
     Predicted
     """
-    check_engine(engine, address, workers)
-    check_whole(1, part_rows=part_rows)
-    out, parts = Path(out), list_parts(data, part_rows=part_rows)
+    place = Where(**where)
+    out, parts = Path(out), list_parts(data, part_rows=place.part_rows)
     refuse_place(out, data, parts, force=force)
     rows, rule = _rows(model, parts, pooled or prevalence is not None)
     rows = replace(rows, drop_missing_domain=drop_missing_domain)
     mix = None if prevalence is None else np.asarray(prevalence, dtype=float)
-    settings = {
-        "model": digest_of_model(model), "names": list(model.class_names_),
-        "pooled": pooled, "mix": joblib.hash(mix), "confidence": min_confidence,
-        "drop": drop_missing_domain, "files": parts.files, "part_rows": part_rows,
-        "schema": rows.schema.to_dict(), "version": __version__,
-    }  # fmt: skip
-    kept = unfinished(out, settings, checkpoint)
-    work = PredictRows(
-        model._lean(), rows, rule, str(kept), pooled, mix, min_confidence
-    )
-    with (
-        begin(parts, engine, address, workers, kept / DONE, progress) as running,
-        unless_refused(kept),
-    ):
-        results = list(running.run("predict", work, settings))
-        found = _collect(results, out, running)
+    work = PredictRows(model._lean(), rows, rule, pooled, mix, min_confidence)
+    key = key_of("predict", known_by(work), parts)
+    kept = unfinished(out, key, place.checkpoint)
+    try:
+        with begin(parts, replace(place, checkpoint=kept / DONE)) as running:
+            results = list(running.run("predict", replace(work, folder=str(kept))))
+            found = _collect(results, out, running)
+    except (InputError, ModelFileError):
+        # the data do not suit the model: other data make other parts. Whatever else
+        # ends a call leaves finished parts for a second one
+        discard(kept)
+        raise
     _refuse_absent(kept, parts, results)
     refuse_place(out, data, parts, force=force)  # it may have changed since
-    publish(kept, out, keep=checkpoint is not None)
+    publish(kept, out, keep=place.checkpoint is not None)
     return found
 
 
@@ -271,10 +243,10 @@ class PredictRows(Work):
     model: Any
     rows: Rows
     rule: DomainRule | None  # where domains are shown but not used
-    folder: str
     pooled: bool
     prevalence: Array | None
     min_confidence: float
+    folder: str = field(default="", compare=False)
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """Rows of each domain and class, and how many are doubtful."""
@@ -334,19 +306,6 @@ class PredictRows(Work):
         )
 
 
-def rows_by_class(frame: pd.DataFrame) -> Counter[tuple[str | None, str]]:
-    """Rows of each domain, as a word or None, and class of a table of predictions.
-
-    >>> rows_by_class(pd.DataFrame({"domain": ["a", None, "a"], "class": "c0"}))
-    Counter({('a', 'c0'): 2, (None, 'c0'): 1})
-    """
-    found: Counter[tuple[str | None, str]] = Counter()
-    sizes = frame.groupby(["domain", "class"], dropna=False).size().reset_index()
-    for domain, name, size in sizes.itertuples(index=False):
-        found[None if pd.isna(domain) else str(domain), name] += int(size)
-    return found
-
-
 def file_name(part: Part) -> str:
     """Of the predictions of a part."""
     return f"part-{part.number:05d}.parquet"
@@ -366,7 +325,7 @@ def _rows(model: Any, parts: Parts, without: bool) -> tuple[Rows, DomainRule | N
     return Rows(schema, None, beside=(*beside, rule.column)), shown
 
 
-def _collect(results: list[Result], out: Path, running: Any) -> Predicted:
+def _collect(results: list[Result], out: Path, running: Running) -> Predicted:
     counted = unpack_frames([one["frame"] for one in results])
     by = counted.groupby(["domain", "class"], dropna=False)["rows"].sum()
     doubtful = np.sum([one["doubtful"] for one in results], axis=0)

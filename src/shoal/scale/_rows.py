@@ -64,20 +64,13 @@ class Rows:
 
     def batches(self, part: Part, messages: list[Message]) -> Iterator[Batch]:
         """The rows of a part, piece by piece."""
-        columns = list(dict.fromkeys([*self.schema.needed, *self.beside]))
-        column = None if self.schema.domain is None else self.schema.domain.column
-        if self.domains is not None:
-            if column is None:
-                raise InputError(
-                    "E002",
-                    "each file was a domain in fit, and files are read in parts here",
-                    "fit with a column that says where a row is from (--domain)",
-                )
-            columns = list(dict.fromkeys([*columns, column]))
-        for frame in part.frames(columns):
+        rule = None if self.domains is None else self.schema.domain
+        own = () if rule is None else (str(rule.column),)
+        columns = dict.fromkeys([*self.schema.needed, *self.beside, *own])
+        for frame in part.frames(list(columns)):
             codes = np.zeros(len(frame), dtype=np.intp)
-            if self.domains is not None:
-                codes = self._codes(frame[column], messages)
+            if rule is not None:
+                codes = self._codes(frame[rule.column], rule, messages)
                 frame, codes = frame[codes >= 0], codes[codes >= 0]
             whole, found = complete_rows(frame, self.schema)
             messages += found
@@ -86,33 +79,25 @@ class Rows:
                 X = self.schema.encode(frame, messages)
                 yield Batch(X, codes, chance_of(part, frame.index, self.seed), frame)
 
-    def _codes(self, series: pd.Series, messages: list[Message]) -> Array:
+    def _codes(
+        self, series: pd.Series, rule: DomainRule, messages: list[Message]
+    ) -> Array:
         """Code of the domain of each row, -1 where there is none."""
-        assert self.schema.domain is not None
         assert self.domains is not None
-        names, place = domains_of(series, self.schema.domain, self.schema.missing)
-        known = {name: code for code, name in enumerate(self.domains.tolist())}
-        unseen = [name for name in names if name not in known]
-        if unseen:
-            raise ModelFileError(
-                "E134",
-                f'the model has not seen the domain "{unseen[0]}"',
-                "`shoal adapt` first, or --pooled",
-            )
-        empty = place < 0
-        if empty.any() and not self.drop_missing_domain:
-            raise InputError(
-                "E115",
-                f"rows have no domain (first: row {row_number(series, empty)} of "
-                f'"{series.name}")',
-                "--drop-missing-domain, or fill them",
-            )
+        names = self.domains.tolist()
+        codes = domain_codes(series, rule, self.schema.missing, names)
+        empty = codes < 0
         if empty.any():
             first = row_number(series, empty)
+            if not self.drop_missing_domain:
+                raise InputError(
+                    "E115",
+                    f'rows have no domain (first: row {first} of "{series.name}")',
+                    "--drop-missing-domain, or fill them",
+                )
             text = f"rows without a domain are left out (first: row {first})"
             messages.append(Message("W144", text, "fill them in to keep them"))
-        codes = np.array([known[name] for name in names] or [-1], dtype=np.intp)
-        return np.where(empty, -1, codes[place])
+        return codes
 
 
 def without_gaps(
@@ -177,6 +162,25 @@ def domains_of(
     code_of_cell = np.full(len(distinct) + 1, -1)  # the last: cells without a value
     code_of_cell[:-1][~empty] = codes
     return [domains[one : one + 1].tolist()[0] for one in first], code_of_cell[place]
+
+
+def domain_codes(
+    series: pd.Series, rule: DomainRule, missing: Sequence[str], names: Sequence[Any]
+) -> Array:
+    """Place of the domain of each row among ``names``, -1 where it has none.
+
+    E134 where a domain is not among them.
+    """
+    found, place = domains_of(series, rule, missing)
+    known = {name: code for code, name in enumerate(names)}
+    unseen = [name for name in found if name not in known]
+    if unseen:
+        raise ModelFileError(
+            "E134",
+            f'the model has not seen the domain "{unseen[0]}"',
+            "`shoal adapt` first, or --pooled",
+        )
+    return np.array([*(known[name] for name in found), -1], dtype=np.intp)[place]
 
 
 def chance_of(part: Part, index: pd.Index, seed: int) -> Array:

@@ -10,15 +10,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from shoal import __version__
+from shoal.base import LatentShiftEstimator
 from shoal.engine import Failure, Numbered, Outcome, iterate_runs
 from shoal.engine._ray import connected
 from shoal.exceptions import (
@@ -30,14 +32,54 @@ from shoal.exceptions import (
 )
 from shoal.io._files import digest_json, require, whole_file
 from shoal.io.table._table import Message
-from shoal.scale._parts import PART_ROWS, Part, Parts, list_parts
+from shoal.scale._parts import Part, Parts, list_parts
+from shoal.scale._settings import SETTINGS
 from shoal.validation import check_whole
-
-# ---- store ---------------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 #: What a stage finds out about a part.
 Result = dict[str, Array]
+Progress = Callable[[str, float], None]
+
+ENGINES = ("local", "ray")
+CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
+
+log = logging.getLogger("shoal.scale")
+log.addHandler(logging.NullHandler())  # whoever wants to read it says so
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where parts are worked on, and kept; see :func:`shoal.scale.fit`."""
+
+    engine: str = "local"
+    address: str | None = None
+    workers: int | None = None
+    checkpoint: Any = None
+    progress: Progress | None = None
+    part_rows: int = SETTINGS.part_rows
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            listed = ", ".join(map(repr, ENGINES))
+            raise ValueError(f"engine must be one of {listed}, got {self.engine!r}")
+        if self.address is not None and self.engine != "ray":
+            raise ValueError(
+                f"address={self.address!r} needs engine='ray', got {self.engine!r}"
+            )
+        if self.workers is not None:
+            check_whole(1, workers=self.workers)
+        check_whole(1, part_rows=self.part_rows)
+
+    @classmethod
+    def split(cls, options: Mapping[str, Any]) -> tuple["Where", dict[str, Any]]:
+        """Those of some options that say where, and the others."""
+        own = {one.name for one in fields(cls)} & set(options)
+        rest = {name: options[name] for name in options if name not in own}
+        return cls(**{name: options[name] for name in own}), rest
+
+
+# ---- what is kept --------------------------------------------------------------------
 
 
 class Shelf:
@@ -46,7 +88,7 @@ class Shelf:
     Parameters
     ----------
     folder : Path
-        The name says what the results depend on (:func:`digest_of`), so that those of
+        The name says what the results depend on (:func:`key_of`), so that those of
         other data or settings are never taken for them.
     """
 
@@ -71,18 +113,37 @@ class Shelf:
         with np.load(self.path(number), allow_pickle=False) as content:
             return {name: content[name] for name in content.files}
 
-    def read_all(self, n_parts: int) -> Iterator[Result]:
-        """Results in the order of the parts, one in memory at a time."""
-        return (self.read(number) for number in range(n_parts))
+
+def key_of(stage: str, settings: Mapping[str, Any], data: Parts) -> str:
+    """A short name for all that the results of a stage depend on."""
+    parts = [(part.name, part.row_groups) for part in data.parts]
+    known = {"stage": stage, "files": data.files, "parts": parts,
+             "settings": settings, "version": __version__}  # fmt: skip
+    return digest_json(known)[:16]
 
 
-def digest_of(settings: Mapping[str, Any]) -> str:
-    """A short name for settings: the same for the same content in any order.
+def known_by(value: Any) -> Any:
+    """What tells a value from others, in a form that JSON can hold.
 
-    >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
-    True
+    A model from a file is known by the same as when it was saved.
     """
-    return digest_json(settings)[:16]
+    if isinstance(value, LatentShiftEstimator):
+        return {
+            "params": {name: repr(one) for name, one in value.get_params().items()},
+            "arrays": [known_by(one) for one in value._fitted_arrays()],
+            "domains": [str(name) for name in value.domains_.tolist()],
+            "classes": value.class_names_,
+        }
+    if isinstance(value, np.ndarray):
+        plain = value.dtype != object
+        return joblib.hash(np.ascontiguousarray(value)) if plain else value.tolist()
+    if is_dataclass(value):
+        return {
+            one.name: known_by(getattr(value, one.name))
+            for one in fields(value)
+            if one.compare
+        }
+    return value
 
 
 def pack_frame(frame: pd.DataFrame) -> Array:
@@ -103,26 +164,14 @@ def unpack_frames(packed: list[Array]) -> pd.DataFrame:
     return joined.to_pandas(ignore_metadata=True)
 
 
-# ---- running -------------------------------------------------------------------------
-
-Progress = Callable[[str, float], None]
-
-ENGINES = ("local", "ray")
-# Below this many rows one process is done before others have begun.
-FEW_ROWS = 2_000_000
-CODED = {one.__name__: one for one in (CodedError, InputError, ModelFileError)}
-
-log = logging.getLogger("shoal.scale")
-log.addHandler(logging.NullHandler())  # whoever wants to read it says so
-
-# A last pass that moved a prevalence by less is far below what sampling does to it.
-WORTH_A_WARNING = 2e-3
+# ---- stages --------------------------------------------------------------------------
 
 
 class Work:
     """What is done with one part. A subclass says it in :meth:`result_of`.
 
-    It must pickle, and its result must depend on the part and its own fields alone.
+    It is a dataclass that pickles, and its result depends on the part and on those of
+    its fields that are compared.
     """
 
     def __call__(self, part: Part) -> Result:
@@ -151,12 +200,9 @@ class Running:
     Attributes
     ----------
     data : Parts
-    engine : {"local", "ray"}
-    address, workers
-        As in :func:`shoal.scale.fit`.
+    where : Where
     folder : Path
         Where results are kept.
-    progress : callable or None
     stages : list of dict
         Name, rows, parts, parts that were there already, and seconds of each stage.
     messages : dict of tuple to Message
@@ -164,20 +210,14 @@ class Running:
     """
 
     data: Parts
-    engine: str
-    address: str | None
-    workers: int | None
+    where: Where
     folder: Path
-    progress: Progress | None = None
     stages: list[dict[str, Any]] = field(default_factory=list)
     messages: dict[tuple[str, str], Message] = field(default_factory=dict)
 
-    def run(self, name: str, work: Work, settings: dict[str, Any]) -> Iterator[Result]:
-        """Results of all parts in their order; what is kept is not done again.
-
-        ``settings`` is all that the results depend on beside the data.
-        """
-        shelf = self.shelf(name, settings)
+    def run(self, name: str, work: Work) -> Iterator[Result]:
+        """Results of all parts in their order; what is kept is not done again."""
+        shelf = self.shelf(name, known_by(work))
         n_parts, begun = len(self.data.parts), time.perf_counter()
         todo = [number for number in range(n_parts) if number not in shelf]
         self.tell(name, 1 - len(todo) / n_parts)
@@ -192,15 +232,13 @@ class Running:
 
     def shelf(self, name: str, settings: dict[str, Any]) -> Shelf:
         """Where the results of a stage are kept."""
-        key = digest_of({"stage": name, "files": self.data.files, "parts": [
-            (part.name, part.row_groups) for part in self.data.parts
-        ], "settings": settings, "version": __version__})  # fmt: skip
+        key = key_of(name, settings, self.data)
         return Shelf(self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name)}-{key}")
 
     def tell(self, name: str, share: float) -> None:
         """Say how much of a stage is done."""
-        if self.progress is not None:
-            self.progress(name, share)
+        if self.where.progress is not None:
+            self.where.progress(name, share)
 
     def note(self, name: str, begun: float, n_rows: int, *, resumed: int = 0) -> None:
         """Keep and log what a stage has cost."""
@@ -215,12 +253,12 @@ class Running:
             name, f"{n_rows:,}", n_parts, resumed, seconds,
         )  # fmt: skip
 
-    def note_movement(self, moved: list[float], still: float) -> str:
+    def note_movement(self, moved: list[float]) -> str:
         """Words for passes that ended early; a warning where they ended too early."""
-        if not moved or moved[-1] < still:
+        if not moved or moved[-1] < SETTINGS.still:
             return ""
         said = f"not converged, last move {moved[-1]:.1g}"
-        if moved[-1] < WORTH_A_WARNING:
+        if moved[-1] < SETTINGS.worth_a_warning:
             return said
         log.warning("%d passes over all rows: %s", len(moved), said)
         text = f"{len(moved)} passes over all rows have {said}"
@@ -239,18 +277,17 @@ class Running:
             warnings.warn(CodedWarning(one.code, one.text, one.hint), stacklevel=3)
 
     def _outcomes(self, work: Work, parts: list[Part]) -> Numbered:
-        if self.engine == "ray":
-            where = "ray-data"
+        place, workers = self.where, self.where.workers
+        if place.engine == "ray":
+            name = "ray-data"
         else:
-            n_workers = min(self.workers or self._usual_workers(), len(parts))
-            where = "processes" if n_workers > 1 else "here"
-        return iterate_runs(
-            work, parts, where, address=self.address, workers=self.workers
-        )
+            n_workers = min(workers or self._usual_workers(), len(parts))
+            name = "processes" if n_workers > 1 else "here"
+        return iterate_runs(work, parts, name, address=place.address, workers=workers)
 
     def _usual_workers(self) -> int:
         """All cores, unless starting them would take longer than the work."""
-        return 1 if self.data.n_rows < FEW_ROWS else os.cpu_count() or 1
+        return 1 if self.data.n_rows < SETTINGS.few_rows else os.cpu_count() or 1
 
     def _value(self, outcome: Outcome) -> Result:
         if outcome.failure is not None:
@@ -262,45 +299,25 @@ class Running:
         return result
 
     def _read(self, shelf: Shelf, n_parts: int) -> Iterator[Result]:
-        for result in shelf.read_all(n_parts):
+        for number in range(n_parts):  # one in memory at a time
+            result = shelf.read(number)
             said = json.loads(str(result.pop("messages")))
             self.keep(Message(*one) for one in said)
             yield result
 
 
 @contextmanager
-def begin(
-    data: Any,
-    engine: str = "local",
-    address: str | None = None,
-    workers: int | None = None,
-    checkpoint: Any = None,
-    progress: Progress | None = None,
-    part_rows: int = PART_ROWS,
-) -> Iterator[Running]:
+def begin(data: Any, where: Where) -> Iterator[Running]:
     """A run over a data set; without a checkpoint, its results go when it ends."""
-    check_engine(engine, address, workers)
-    check_whole(1, part_rows=part_rows)
-    data = data if isinstance(data, Parts) else list_parts(data, part_rows=part_rows)
+    if not isinstance(data, Parts):
+        data = list_parts(data, part_rows=where.part_rows)
     with ExitStack() as stack:
-        if engine == "ray":  # connected once, not for every stage
-            stack.enter_context(connected(address))
-        if checkpoint is None:
-            temporary = tempfile.TemporaryDirectory(prefix="shoal-")
-            checkpoint = stack.enter_context(temporary)
-        folder = Path(checkpoint)
-        yield Running(data, engine, address, workers, folder, progress)
-
-
-def check_engine(engine: str, address: str | None, workers: int | None) -> None:
-    """Refuse what makes no sense before any file is read."""
-    if engine not in ENGINES:
-        listed = ", ".join(map(repr, ENGINES))
-        raise ValueError(f"engine must be one of {listed}, got {engine!r}")
-    if address is not None and engine != "ray":
-        raise ValueError(f"address={address!r} needs engine='ray', got {engine!r}")
-    if workers is not None:
-        check_whole(1, workers=workers)
+        if where.engine == "ray":  # connected once, not for every stage
+            stack.enter_context(connected(where.address))
+        folder = where.checkpoint
+        if folder is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="shoal-"))
+        yield Running(data, where, Path(folder))
 
 
 def _error_of(failure: Failure, part: Part) -> Exception:

@@ -7,65 +7,54 @@ engine nor on the parts, and a row can tell by itself whether it is in it.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import require_columns
+from shoal.io._files import digest_json, require_columns
 from shoal.io._read import read
 from shoal.io.source._options import Options
 from shoal.io.table._cells import words
 from shoal.io.table._domains import THIN, DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
 from shoal.scale._parts import Part
-from shoal.scale._rows import Rows, chance_of, domains_of
+from shoal.scale._rows import Rows, chance_of, domain_codes, domains_of
 from shoal.scale._running import (
     Result,
     Running,
+    Where,
     Work,
     begin,
-    digest_of,
     pack_frame,
     unpack_frames,
 )
+from shoal.scale._settings import SETTINGS
 from shoal.validation import check_whole
 from shoal.validation._sampling import even_quota
 
 Array = np.ndarray[Any, Any]
 
-SAMPLE = 200_000
-# A column with more values is no domain, and counting them would fill the memory.
-MOST_DOMAINS = 20_000
 EVERY = np.uint64(2**64 - 1)
-# Of a domain, so many standard deviations more rows are looked at than are needed.
-SPARE = 6.0
 
 
 def draw(
     data: Any,
-    n_rows: int = SAMPLE,
+    n_rows: int = SETTINGS.sample,
     *,
     domain: str,
-    seed: int = 0,
-    engine: str = "local",
-    address: str | None = None,
-    workers: int | None = None,
-    checkpoint: Any = None,
-    progress: Any = None,
-    **reading: Any,
+    **options: Any,
 ) -> Table:
     """The sample that :func:`shoal.scale.fit` would learn from.
 
     Parameters
     ----------
-    data, domain, engine, address, workers, checkpoint, progress, **reading
+    data, domain, **options
         As in :func:`shoal.scale.fit`.
     n_rows : int, default=200000
         Spread as evenly over the domains as they allow.
-    seed : int, default=0
 
     Returns
     -------
@@ -74,9 +63,9 @@ def draw(
         set, from 1, unless ``id`` names a column.
     """
     check_whole(2, n_rows=n_rows)
-    options = Options(domain=domain, seed=seed, **reading)
-    with begin(data, engine, address, workers, checkpoint, progress) as running:
-        return draw_table(running, n_rows, options).table
+    where, reading = Where.split(options)
+    with begin(data, where) as running:
+        return draw_table(running, n_rows, Options(domain=domain, **reading)).table
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +75,23 @@ class Domains:
     Attributes
     ----------
     rule : DomainRule
+    missing : tuple of str
+        Text that means "no value".
     names : ndarray of shape (n_domains,)
     sizes : ndarray of shape (n_domains,)
     messages : list of Message
     """
 
     rule: DomainRule
+    missing: tuple[str, ...]
     names: Array
     sizes: Array
-    messages: list[Message]
+    messages: list[Message] = field(compare=False)
+
+    def codes(self, frame: pd.DataFrame) -> Array:
+        """Place of the domain of each row among the names, -1 where it has none."""
+        series = frame[self.rule.column]
+        return domain_codes(series, self.rule, self.missing, self.names.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +151,7 @@ def count_domains(
     """Rows of every domain, by a rule from cells to domains; it is learned if None."""
     column = _domain_column(running, options)
     work = CountDomains(column, options.missing)
-    settings = {"column": column, "missing": options.missing}
-    packed = [one["frame"] for one in running.run("count domains", work, settings)]
+    packed = [one["frame"] for one in running.run("count domains", work)]
     counted = unpack_frames(packed).groupby("word", dropna=False)["rows"].sum()
     _refuse_many(len(counted), column)
     empty = int(counted[counted.index.isna()].sum())
@@ -175,14 +171,15 @@ def count_domains(
     domains, _ = rule.apply(cells, options.missing)
     names, codes = np.unique(domains, return_inverse=True)
     sizes = np.bincount(codes, weights=counted.to_numpy()).astype(np.int64)
-    return Domains(rule, names, sizes, messages)
+    return Domains(rule, options.missing, names, sizes, messages)
 
 
 def _refuse_many(n_values: int, column: str) -> None:
-    if n_values > MOST_DOMAINS:
+    most = SETTINGS.most_domains
+    if n_values > most:
         raise InputError(
             "E109",
-            f'"{column}" has more than {MOST_DOMAINS:,} values',
+            f'"{column}" has more than {most:,} values',
             "group it first, or choose another column",
         )
 
@@ -221,30 +218,21 @@ def _without_domain(count: int, column: str, options: Options) -> list[Message]:
 class DrawRows(Work):
     """Rows whose number is small enough.
 
-    ``limits`` has an entry for each domain of ``names``; without names, one for all.
+    ``limits`` has an entry for each of the domains; without domains, one for all rows.
     """
 
     columns: tuple[str, ...]
-    rule: DomainRule | None
-    missing: tuple[str, ...]
-    names: tuple[Any, ...]
+    domains: Domains | None
     limits: Array
     seed: int
 
     def result_of(self, part: Part, messages: list[Message]) -> Result:
         """The rows, their numbers and their places in the data set."""
-        place = {name: code for code, name in enumerate(self.names)}
         frames, chances = [], []
         for frame in part.frames(self.columns):
             chance = chance_of(part, frame.index, self.seed)
-            limit: Any = self.limits[0]
-            if self.rule is not None:
-                column = frame[self.rule.column]
-                found, codes = domains_of(column, self.rule, self.missing)
-                limit = self.limits[[place[name] for name in found]][codes]
-                keep = (chance <= limit) & (codes >= 0)
-            else:
-                keep = chance <= limit
+            codes = _codes(frame, self.domains)
+            keep = (chance <= self.limits[codes]) & (codes >= 0)
             frames.append(frame[keep])
             chances.append(chance[keep])
         kept = pd.concat(frames)
@@ -257,9 +245,7 @@ def draw_rows(
     running: Running,
     columns: Sequence[str],
     n_rows: int,
-    *,
     seed: int,
-    missing: tuple[str, ...] = (),
     domains: Domains | None = None,
 ) -> tuple[pd.DataFrame, Array]:
     """Rows of a sample by their place in the data set, and what limits each domain."""
@@ -271,20 +257,12 @@ def draw_rows(
             "raise it",
         )
     quota = even_quota(sizes, n_rows)
-    rule = None if domains is None else domains.rule
-    names = () if domains is None else tuple(domains.names.tolist())
-    limits = _limits(sizes, quota)
-    work = DrawRows(tuple(columns), rule, missing, names, limits, seed)
-    settings = {"columns": list(columns), "seed": seed, "missing": missing,
-                "rule": rule, "names": names, "limits": limits.tolist()}  # fmt: skip
-    results = list(running.run("draw a sample", work, settings))
+    work = DrawRows(tuple(columns), domains, _limits(sizes, quota), seed)
+    results = list(running.run("draw a sample", work))
     frame = unpack_frames([one["frame"] for one in results])
     frame.index = pd.Index(np.concatenate([one["row"] for one in results]))
     chance = np.concatenate([one["chance"] for one in results])
-    codes = np.zeros(len(frame), dtype=np.intp)
-    if rule is not None:
-        found, codes = domains_of(frame[rule.column], rule, missing)
-        codes = np.array([names.index(name) for name in found])[codes]
+    codes = _codes(frame, domains)
     cut = np.full(len(sizes), EVERY)
     order = np.lexsort([chance, codes])
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
@@ -294,10 +272,16 @@ def draw_rows(
     return frame.iloc[np.sort(chosen)], cut
 
 
+def _codes(frame: pd.DataFrame, domains: Domains | None) -> Array:
+    if domains is None:
+        return np.zeros(len(frame), dtype=np.intp)
+    return domains.codes(frame)
+
+
 def _limits(sizes: Array, quota: Array) -> Array:
     """Numbers below which a domain surely has its quota of rows."""
-    share = quota / np.maximum(sizes, 1)
-    spare = SPARE * np.sqrt(share * (1 - share) / sizes) + SPARE**2 / sizes
+    share, sigmas = quota / np.maximum(sizes, 1), SETTINGS.spare
+    spare = sigmas * np.sqrt(share * (1 - share) / sizes) + sigmas**2 / sizes
     scaled = np.minimum(share + spare, 1 - 2**-53) * 2.0**64
     return np.where(share + spare < 1, scaled.astype(np.uint64), EVERY)
 
@@ -307,14 +291,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
     columns = _columns(running, options)
     domains = count_domains(running, options)
     rule, column = domains.rule, str(options.domain)
-    frame, cut = draw_rows(
-        running,
-        columns,
-        n_rows,
-        seed=options.seed,
-        missing=options.missing,
-        domains=domains,
-    )
+    frame, cut = draw_rows(running, columns, n_rows, options.seed, domains)
     names, codes = domains_of(frame[column], rule, options.missing)
     numbers = frame.index.to_numpy()
     told = _as_series(names)[codes].reset_index(drop=True)
@@ -341,7 +318,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
             "rows": int(domains.sizes.sum()),
             "sampled": len(numbers),
             "bytes": running.data.n_bytes,
-            "fingerprint": digest_of({"files": running.data.files}),
+            "fingerprint": digest_json({"files": running.data.files})[:16],
         },
     )
     rows = Rows(schema, domains.names, options.seed, options.drop_missing_domain)
@@ -351,11 +328,10 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
 def _columns(running: Running, options: Options) -> list[str]:
     """What has to be read: all columns, unless they are named."""
     known = list(running.data.columns)
-    for option in ("features", "drop"):
-        require_columns(getattr(options, option) or (), known, option)
-    for option in ("id", "label", "group"):
-        name = getattr(options, option)
-        require_columns([] if name is None else [name], known, option)
+    for option in ("features", "drop", "id", "label", "group"):
+        given = getattr(options, option) or ()
+        names = [given] if isinstance(given, str) else given
+        require_columns(names, known, option)
     if options.features is None:
         return [name for name in known if name not in options.drop]
     named = (options.domain, options.id, options.label, options.group)
