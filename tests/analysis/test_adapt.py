@@ -6,21 +6,13 @@ from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import UnseenWordWarning
 from shoal.probability import match_rows
+from support.data import fitted_clouds
 
 
 @pytest.fixture(scope="module")
 def clouds():
     """Problem of 4 classes in 8 domains, and a model fitted to it."""
-    bunch = make_latent_shift(
-        4000,
-        n_classes=4,
-        n_domains=8,
-        separation=1.5,
-        random_state=0,
-        return_bunch=True,
-    )
-    model = DomainMixture(4, search=False, random_state=0).fit(bunch.X, bunch.domains)
-    return bunch, model
+    return fitted_clouds(4000, n_classes=4, n_domains=8, separation=1.5)
 
 
 def new_rows(bunch, prevalence, n_rows, seed):

@@ -17,12 +17,13 @@ from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer
 from shoal.validation._rows import canonical_rows
+from support.data import fitted_clouds
 
 
 @pytest.fixture(scope="module")
 def clouds():
     """Three well separated classes in five domains of unequal size, and a fit."""
-    bunch = make_latent_shift(
+    return fitted_clouds(
         1500,
         n_classes=3,
         n_domains=5,
@@ -30,11 +31,7 @@ def clouds():
         separation=2.5,
         alpha=1.0,
         domain_sizes=[1, 2, 3, 4, 5],
-        random_state=0,
-        return_bunch=True,
     )
-    model = DomainMixture(3, search=False, random_state=0).fit(bunch.X, bunch.domains)
-    return bunch, model
 
 
 @pytest.fixture(scope="module")

@@ -5,18 +5,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
+from support.slow import slow_shares
 
 
-def slow_em(ratio, weight, n_iter=50_000):
-    """The textbook iteration."""
-    weight = weight / weight.sum()
-    shares = np.full(ratio.shape[1], 1 / ratio.shape[1])
-    for _ in range(n_iter):
-        shares = shares * ((weight / (ratio @ shares)) @ ratio)
-    return shares
-
-
-def clouds(rng, n_classes, separation, n_rows=300):
+def class_densities(rng, n_classes, separation, n_rows=300):
     means = separation * rng.normal(size=(n_classes, 5))
     rows = means[rng.integers(n_classes, size=n_rows)] + rng.normal(size=(n_rows, 5))
     return np.exp(-0.5 * ((rows[:, None] - means) ** 2).sum(axis=2))
@@ -25,10 +17,10 @@ def clouds(rng, n_classes, separation, n_rows=300):
 @pytest.mark.parametrize(("n_classes", "separation"), [(2, 2.0), (5, 0.7), (4, 0.2)])
 def test_agrees_with_plain_em(n_classes, separation, seed):
     rng = np.random.default_rng([seed, n_classes])
-    ratio = clouds(rng, n_classes, separation)
+    ratio = class_densities(rng, n_classes, separation)
     weight = rng.exponential(size=len(ratio))
     assert_allclose(
-        mixture_proportions(ratio, weight), slow_em(ratio, weight), atol=2e-6
+        mixture_proportions(ratio, weight), slow_shares(ratio, weight), atol=2e-6
     )
 
 
@@ -46,7 +38,7 @@ def test_satisfies_the_conditions_of_the_optimum(n_classes, n_rows, seed):
 
 def test_several_problems_at_once_are_the_same_one_by_one(seed):
     rng = np.random.default_rng(seed)
-    ratio = clouds(rng, 4, 0.7)
+    ratio = class_densities(rng, 4, 0.7)
     weight = rng.multinomial(300, np.full(300, 1 / 300), size=6)
     together = mixture_proportions(ratio, weight)
     alone = np.array([mixture_proportions(ratio, row) for row in weight])
@@ -55,7 +47,7 @@ def test_several_problems_at_once_are_the_same_one_by_one(seed):
 
 def test_factor_per_row_does_not_matter(seed):
     rng = np.random.default_rng(seed)
-    ratio = clouds(rng, 3, 0.7)
+    ratio = class_densities(rng, 3, 0.7)
     scaled = ratio * rng.exponential(size=(len(ratio), 1))
     assert_allclose(mixture_proportions(scaled), mixture_proportions(ratio), atol=1e-8)
 

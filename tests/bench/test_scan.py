@@ -22,6 +22,7 @@ from shoal_bench.domain_prior import DomainPrior  # noqa: E402
 from shoal_bench.scan import SCAN  # noqa: E402
 from shoal_bench.scan_files import read_scan, write_scan  # noqa: E402
 from shoal_bench.scan_net import mean_entropy, scan_loss  # noqa: E402
+from support.slow import slow_shares, slow_softmax  # noqa: E402
 
 
 def scan(net, **settings):
@@ -59,11 +60,6 @@ def test_the_head_with_the_smallest_loss_is_kept(fitted, tiny_net, images):
     logits = torch.tensor(fitted._logits(ImageSet(images.X, "cpu")))
     again = scan_loss(logits.repeat_interleave(5, 0), logits[near.reshape(-1)], 5.0)
     assert again.item() == pytest.approx(fitted.loss_, rel=1e-5)
-
-
-def slow_softmax(row):
-    total = sum(math.exp(v) for v in row)
-    return [math.exp(v) / total for v in row]
 
 
 @given(st.integers(1, 6), st.integers(2, 5), st.integers(0, 9), st.floats(0, 5))
@@ -116,21 +112,12 @@ def test_files_bring_the_same_classifier_back(fitted, tiny_net, images, tmp_path
 # ---- with a prior for each domain ------------------------------------------------
 
 
-def slow_em(proba, prior, n_steps=2000):
-    """EM as Saerens wrote it, without any acceleration."""
-    share = np.full(len(prior), 1 / len(prior))
-    for _ in range(n_steps):
-        joint = proba / prior * share
-        share = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
-    return share
-
-
 def test_prior_of_each_domain_is_em(fitted, images):
     model = DomainPrior(fitted, temperature=1.0).fit(images.X, images.domains)
     proba = fitted.predict_proba(images.X)
     prior = np.mean([proba[images.domains == d].mean(axis=0) for d in range(4)], axis=0)
     assert_allclose(model.prior_, prior)
-    slow = slow_em(proba[images.domains == 2], prior)
+    slow = slow_shares(proba[images.domains == 2] / prior)
     assert_allclose(model.prevalence_[2], slow[model.order_], atol=2e-3)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from support.data import site_table
+
 Files = Callable[[Path], object]
 
 DOMAIN = "--domain site"
@@ -34,21 +36,9 @@ class Case:
     hint: str = ""
 
 
-def frame(n_rows: int = 60) -> pd.DataFrame:
-    """A small table that could be fitted: three sites, two measurements."""
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "site": np.resize(["a", "b", "c"], n_rows),
-            "size": rng.normal(size=n_rows).round(3),
-            "mass": rng.normal(size=n_rows).round(3),
-        }
-    )
-
-
 def table(change: Callable[[pd.DataFrame], pd.DataFrame] = lambda t: t) -> Files:
     """x.csv with a changed table."""
-    return lambda folder: change(frame()).to_csv(folder / "x.csv", index=False)
+    return lambda folder: change(site_table()).to_csv(folder / "x.csv", index=False)
 
 
 def text(name: str, content: str, encoding: str = "utf-8") -> Files:
@@ -117,7 +107,7 @@ def noise(folder: Path) -> None:
 
 
 def nested(folder: Path) -> None:
-    rows = frame().assign(size=[[1.0, 2.0]] * 60)
+    rows = site_table().assign(size=[[1.0, 2.0]] * 60)
     rows.to_parquet(folder / "x.parquet")
 
 

@@ -1,5 +1,6 @@
 import io
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.io.conftest import rows
 import shoal
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io import Schema, assign, batches, read, write_assignments
+from support.data import write_table
 
+write = partial(write_table, chunk_rows=150)
 ENDINGS = ["csv", "csv.gz", "tsv", "parquet", "feather"]
 
 
@@ -43,16 +46,6 @@ def table(frame: pd.DataFrame) -> Any:
 def model(table: Any) -> Any:
     mixture = shoal.DomainMixture(2, search=False, random_state=0)
     return mixture.fit(table.X, table.domains)
-
-
-def write(frame: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, row_group_size=150)
-    elif path.suffix == ".feather":
-        frame.to_feather(path, chunksize=150)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.suffixes else ",")
-    return path
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -19,6 +19,7 @@ from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io.source._arrays import read_matrix_market
 from shoal.io.table._schema import Schema
+from support.data import write_table
 
 PENGUINS = Path(shoal.io.__file__).parents[1] / "datasets" / "data" / "penguins.csv"
 
@@ -45,18 +46,6 @@ def by_hand(frame: pd.DataFrame) -> Any:
     return np.column_stack([column.to_numpy(float) for column in columns])
 
 
-def write(frame: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        frame.to_parquet(path)
-    elif path.suffix in (".feather", ".arrow"):
-        frame.to_feather(path)
-    elif ".tsv" in path.suffixes:
-        frame.to_csv(path, sep="\t", index=False)
-    else:
-        frame.to_csv(path, index=False)
-    return path
-
-
 # ---- one table, many forms -----------------------------------------------------------
 
 
@@ -65,7 +54,7 @@ def write(frame: pd.DataFrame, path: Path) -> Path:
 def test_every_format_gives_the_same_table(
     ending: str, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    path = write(frame, tmp_path / f"data.{ending}")
+    path = write_table(frame, tmp_path / f"data.{ending}")
     table = read(path, domain="site")
     np.testing.assert_allclose(table.X, by_hand(frame), rtol=0)
     assert table.X.dtype == np.float64
@@ -116,7 +105,7 @@ def test_several_files_are_one_domain_each(frame: pd.DataFrame, tmp_path: Path) 
     for name, part in frame.groupby("site"):
         shuffled = part.drop(columns="site")[["colour", "size", "count", "sick"]]
         columns = shuffled if name == "west" else part.drop(columns="site")
-        paths.append(write(columns, tmp_path / f"{name}.csv"))
+        paths.append(write_table(columns, tmp_path / f"{name}.csv"))
     table = read(paths)
     together = pd.concat([part for _, part in frame.groupby("site")])
     np.testing.assert_allclose(table.X, by_hand(together), rtol=0)
@@ -129,8 +118,8 @@ def test_several_files_with_a_domain_column_are_parts(
     frame: pd.DataFrame, tmp_path: Path
 ) -> None:
     halves = [
-        write(frame[:50], tmp_path / "a.csv"),
-        write(frame[50:], tmp_path / "b.csv"),
+        write_table(frame[:50], tmp_path / "a.csv"),
+        write_table(frame[50:], tmp_path / "b.csv"),
     ]
     table = read(halves, domain="site")
     np.testing.assert_allclose(table.X, by_hand(frame), rtol=0)
@@ -143,7 +132,9 @@ def test_files_of_the_same_name_keep_their_folder(
     paths = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        paths.append(write(frame.drop(columns="site"), tmp_path / name / "data.csv"))
+        paths.append(
+            write_table(frame.drop(columns="site"), tmp_path / name / "data.csv")
+        )
     assert set(read(paths).domains) == {str(tmp_path / n / "data") for n in "ab"}
 
 
@@ -221,7 +212,7 @@ def test_arrays_in_memory(matrix: Any) -> None:
 def test_counts_of_words_in_a_table(tmp_path: Path) -> None:
     sales = pd.DataFrame({"shop": ["n", "s", "w"], "apple": [81, 18, 45],
                           "lime": [6, 48, 30], "fig": [13, 34, 25]})  # fmt: skip
-    table = read(write(sales, tmp_path / "sales.csv"), domain="shop", counts=True)
+    table = read(write_table(sales, tmp_path / "sales.csv"), domain="shop", counts=True)
     assert table.kind == "counts"
     assert_array_equal(table.X, sales[["apple", "lime", "fig"]])
     model = shoal.DiscreteMixture(2, input="counts", random_state=0)
@@ -345,7 +336,7 @@ def test_missing_values_are_filled_as_told(
     gaps = with_gaps(frame)
     middle = getattr(gaps["size"], impute)()
     filled = gaps.fillna({"size": middle, "colour": gaps["colour"].mode()[0]})
-    for data in (gaps, write(gaps, tmp_path / "gaps.csv")):
+    for data in (gaps, write_table(gaps, tmp_path / "gaps.csv")):
         table = read(data, domain="site", impute=impute)
         np.testing.assert_allclose(table.X, by_hand(filled), rtol=1e-12)
     # New rows are filled with what was learned here, not with their own middle.
@@ -367,7 +358,7 @@ def test_words_that_mean_missing(frame: pd.DataFrame, tmp_path: Path) -> None:
     frame.loc[4, "size"] = "n/a"
     frame.loc[5, "size"] = "NA"
     frame.loc[6, "size"] = -999
-    path = write(frame, tmp_path / "x.csv")
+    path = write_table(frame, tmp_path / "x.csv")
     frame.loc[4:6, "size"] = np.nan
     table = read(path, domain="site", na=["n/a", "-999"], impute="median")
     filled = frame["size"].astype(float)
@@ -392,7 +383,7 @@ def test_domains_keep_their_kind(frame: pd.DataFrame, tmp_path: Path) -> None:
         (["a", "7"], "text"),
     ]:
         data = frame.assign(place=np.resize(np.array(values), len(frame)))
-        for source in (data, write(data, tmp_path / "x.csv")):
+        for source in (data, write_table(data, tmp_path / "x.csv")):
             table = read(source, domain="place")
             if kind != "bool":  # a text file does not tell True from "True"
                 assert table.schema.domain.kind == kind
@@ -447,7 +438,7 @@ def test_a_sample_is_the_same_for_a_seed(
         given = {"domain_file": tmp_path / "d.txt"}
         path = tmp_path / "x.npy"
     else:
-        path = write(frame, tmp_path / f"x.{ending}")
+        path = write_table(frame, tmp_path / f"x.{ending}")
     tables = [read(path, sample=50, seed=seed, **given) for seed in (0, 0, 1)]
     assert tables[0].X.shape[0] == 50
     assert_array_equal(tables[0].X, tables[1].X)
@@ -466,7 +457,9 @@ def test_a_sample_of_many_batches_is_even(
     data = pd.DataFrame(
         {"place": np.arange(n_rows) % 2, "row": np.arange(n_rows) + 0.5}
     )
-    table = read(write(data, tmp_path / "x.parquet"), domain="place", sample=2_000)
+    table = read(
+        write_table(data, tmp_path / "x.parquet"), domain="place", sample=2_000
+    )
     spread = np.histogram(table.X[:, 0], bins=10, range=(0, n_rows))[0]
     assert table.X.shape[0] == 2_000
     assert (abs(spread - 200) < 60).all()  # 4.5 standard deviations

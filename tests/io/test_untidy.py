@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 
 from shoal.exceptions import InputError
 from shoal.io import Schema, batches, read
+from support.data import write_table
 
 N_ROWS = 120
 
@@ -30,14 +31,6 @@ def frame() -> pd.DataFrame:
             "Hb": rng.normal(13, 2, N_ROWS).round(3),
         }
     )
-
-
-def write(frame: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False)
-    return path
 
 
 def refusal(data: Any, **options: Any) -> InputError:
@@ -69,7 +62,7 @@ def test_what_fit_left_out_is_left_out_again(
         Hb=frame["Hb"].where(~frame.index.isin([4, 60]), -999),
         sex=frame["sex"].where(frame.index != 7),
     )
-    path = write(gaps, tmp_path / f"x.{ending}")
+    path = write_table(gaps, tmp_path / f"x.{ending}")
     table = read(path, domain="site", impute="drop", na=["-999"])
     assert table.n_rows == N_ROWS - 3
     schema = Schema.from_dict(table.schema.to_dict())
@@ -106,7 +99,7 @@ def test_blank_cells_are_missing(
     blank.loc[11, "sex"] = cell
     data: Any = blank
     if source != "memory":
-        data = write(blank, tmp_path / f"x.{source}")
+        data = write_table(blank, tmp_path / f"x.{source}")
     error = refusal(data)
     assert error.code == "E115"
     assert "3 missing values in 2 columns" in error.text
@@ -142,7 +135,7 @@ def test_blanks_around_words_mean_nothing(
         untidy.loc[::7, name] = "\t" + untidy.loc[::7, name]
     told: dict[str, Any] = {"domain": "site", "label": "diagnosis", "group": "grp"}
     expected = read(plain, **told)
-    path = write(untidy, tmp_path / f"x.{ending}")
+    path = write_table(untidy, tmp_path / f"x.{ending}")
     categories = untidy.astype(dict.fromkeys(["site", "sex"], "category"))
     for data in (path, untidy, categories, untidy.astype(object)):
         table = read(data, **told)
@@ -192,10 +185,10 @@ def test_whole_domains_stored_as_floats(
     fitted: str, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
     floats = frame.assign(site=np.resize([0.0, 1.0, 10.0], N_ROWS))
-    table = read(write(floats, tmp_path / f"x.{fitted}"), domain="site")
+    table = read(write_table(floats, tmp_path / f"x.{fitted}"), domain="site")
     assert table.domains[:3].tolist() == [0, 1, 10]
     for other in ("csv", "parquet"):
-        path = write(floats, tmp_path / f"y.{other}")
+        path = write_table(floats, tmp_path / f"y.{other}")
         piece = next(iter(batches(path, table.schema)))
         assert_array_equal(piece.domains, table.domains)
         loose = next(iter(batches(path, table.schema, require_domain=False)))
@@ -222,13 +215,13 @@ def test_few_fractions_are_names(
     depths = frame.assign(site=np.resize([0.5, 1.0, 2001.5, 7.0, 12.25], N_ROWS))
     data: Any = depths.astype({"site": str})
     if source != "text":
-        data = write(depths, tmp_path / f"x.{source}")
+        data = write_table(depths, tmp_path / f"x.{source}")
     table = read(data, domain="site")
     assert table.domains[:5].tolist() == ["0.5", "1", "2001.5", "7", "12.25"]
     # the same names where no fraction is among the rows, and in other formats
     some = depths[depths["site"] % 1 == 0]
     for other in ("csv", "parquet"):
-        path = write(some, tmp_path / f"some.{other}")
+        path = write_table(some, tmp_path / f"some.{other}")
         piece = next(iter(batches(path, table.schema)))
         assert piece.domains[:2].tolist() == ["1", "7"]
 
@@ -256,7 +249,9 @@ def dated(kind: str, frame: pd.DataFrame, folder: Path) -> Path:
         days = days.dt.date
     if kind.startswith("text"):
         days = days.astype(str)
-    return write(frame.assign(site=days), folder / f"{kind}.{kind.split('.')[-1]}")
+    return write_table(
+        frame.assign(site=days), folder / f"{kind}.{kind.split('.')[-1]}"
+    )
 
 
 @pytest.mark.parametrize("hours", ["", "hours."])
@@ -302,10 +297,12 @@ def test_names_with_other_separators_in_them(
     """Taxa are called k__Bacteria|p__Firmicutes|..., also with semicolons."""
     for separator in "|;":
         name = separator.join(["k__Bacteria", "p__Firmicutes", "c__Clostridia", "o__"])
-        path = write(frame.rename(columns={"Hb": name}), tmp_path / "x.csv")
+        path = write_table(frame.rename(columns={"Hb": name}), tmp_path / "x.csv")
         assert name in read(path, domain="site").feature_names
         lists = frame.assign(sex=frame["sex"] + ';"x";y')
-        path = write(lists.rename(columns={"sex": 'a;"b";c;d;e'}), tmp_path / "x.csv")
+        path = write_table(
+            lists.rename(columns={"sex": 'a;"b";c;d;e'}), tmp_path / "x.csv"
+        )
         assert read(path, domain="site").X.shape == (N_ROWS, 3)
 
 
@@ -397,7 +394,7 @@ def test_a_column_may_be_called_like_a_format(
     frame: pd.DataFrame, tmp_path: Path
 ) -> None:
     named = frame.rename(columns={"Hb": "PAR1"})[["PAR1", "site"]]
-    path = write(named, tmp_path / "x.csv")
+    path = write_table(named, tmp_path / "x.csv")
     assert read(path, domain="site").feature_names == ["PAR1"]
     path.write_bytes(b"PK")
     assert refusal(path).code == "E114"
@@ -425,7 +422,7 @@ def test_numbers_for_people(
     spelled = [form.format(value) for value in values]
     if "," in form:
         spelled[0] = "999.5"  # as small numbers are written
-    path = write(frame.assign(Hb=spelled), tmp_path / f"x.{ending}")
+    path = write_table(frame.assign(Hb=spelled), tmp_path / f"x.{ending}")
     error = refusal(path)
     assert error.code == "E119"
     assert error.text == f'"Hb" has {text}'

@@ -14,6 +14,7 @@ from shoal.datasets import make_latent_shift
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
 from shoal.probability import match_rows
+from support.data import clouds
 
 
 @pytest.fixture(params=[False, True], ids=["quick", "searched"])
@@ -22,17 +23,6 @@ def make(request):
         return DomainMixture(n_classes, search=request.param, random_state=0, **options)
 
     return make
-
-
-def clouds(prevalence, n_samples=600, distance=5.0, seed=0):
-    """Unit clouds on the corners of a simplex; rows, domains, labels."""
-    prevalence = np.asarray(prevalence)
-    rng = np.random.default_rng(seed)
-    domains = np.sort(rng.integers(0, len(prevalence), n_samples))
-    draws = rng.random(n_samples)[:, None] > prevalence.cumsum(axis=1)[domains]
-    labels = np.minimum(draws.sum(axis=1), prevalence.shape[1] - 1)
-    corners = distance * np.eye(prevalence.shape[1])
-    return rng.normal(size=(n_samples, len(corners))) + corners[labels], domains, labels
 
 
 def quietly(model, X, domains):

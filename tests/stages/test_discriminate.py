@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -34,6 +34,7 @@ from shoal.stages.discriminate import (
     OracleDiscriminator,
     fit_calibration,
 )
+from support.data import Says
 
 NAMES = np.array(["east", "north", "west"])
 COUNTS = (150, 60, 90)
@@ -385,20 +386,6 @@ def test_public_names():
 
 
 # ---- errors --------------------------------------------------------------------------
-
-
-class Says(ClassifierMixin, BaseEstimator):
-    """Returns one row of numbers for everything."""
-
-    def __init__(self, row=()):
-        self.row = row
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict_proba(self, X):
-        return np.tile(self.row, (len(X), 1))
 
 
 @pytest.mark.parametrize(

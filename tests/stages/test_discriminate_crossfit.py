@@ -25,6 +25,7 @@ from shoal.stages.discriminate._crossfit import (
     takes_sample_weight,
     usable_folds,
 )
+from support.data import Says
 
 
 class Unweightable(LogisticRegression):
@@ -63,20 +64,6 @@ class Backwards(LogisticRegression):
         proba = super().predict_proba(X)[:, ::-1]
         self.classes_ = self.classes_[::-1]
         return proba
-
-
-class Says(ClassifierMixin, BaseEstimator):
-    """Returns one row of numbers for everything."""
-
-    def __init__(self, row=()):
-        self.row = row
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict_proba(self, X):
-        return np.tile(self.row, (len(X), 1))
 
 
 def linear_problem(rng, counts=(300, 100, 200), shift=1.0):

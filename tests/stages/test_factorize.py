@@ -14,7 +14,6 @@ from sklearn.decomposition import NMF
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.probability import (
     class_posterior,
-    condition_number,
     domain_given_class,
     match_rows,
     normalize_rows,
@@ -26,24 +25,16 @@ from shoal.stages.adjust import (
 )
 from shoal.stages.factorize import Factorizer, factorize
 from support import check_table_estimator
+from support.data import well_conditioned
 
 EXACT_METHODS = ["spa", "snpa", "em", "volume"]
 ALL_METHODS = [*EXACT_METHODS, "nmf"]
 SIZES = [(2, 2, 4), (3, 5, 8), (5, 8, 30), (10, 12, 25), (20, 30, 60)]
 
 
-def draw_prevalence(rng, n_classes, n_domains, max_condition=25.0):
-    """Dirichlet prevalences whose classes can be told apart."""
-    for _ in range(2_000):
-        prevalence = rng.dirichlet(np.full(n_classes, 2 / n_classes), n_domains)
-        if condition_number(prevalence) <= max_condition:
-            return prevalence
-    raise AssertionError("no well-conditioned draw")
-
-
 def anchored_problem(rng, n_classes, n_domains, n_clusters):
     """Prevalences, and classes with one anchor cluster each, in shuffled places."""
-    prevalence = draw_prevalence(rng, n_classes, n_domains)
+    prevalence = well_conditioned(rng, n_classes, n_domains)
     clusters = np.zeros((n_classes, n_clusters))
     anchor_mass = rng.uniform(0.05, 0.4, n_classes)
     clusters[:, :n_classes] = np.diag(anchor_mass)
@@ -58,7 +49,7 @@ def scattered_problem(rng, n_classes, n_domains, n_clusters):
     for column in clusters.T:
         n_present = rng.integers(2, n_classes)
         column[rng.permutation(n_classes)[n_present:]] = 0
-    return draw_prevalence(rng, n_classes, n_domains), normalize_rows(clusters)
+    return well_conditioned(rng, n_classes, n_domains), normalize_rows(clusters)
 
 
 def sample_table(rng, prevalence, clusters, n_rows):

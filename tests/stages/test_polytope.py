@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.probability import (
     class_posterior,
-    condition_number,
     domain_given_class,
     match_rows,
 )
@@ -24,14 +23,11 @@ from shoal.stages.factorize._polytope import (
     wall_slope,
     wall_value,
 )
+from support.data import well_conditioned
 
 
-def draw_corners(rng, n_classes, n_domains, max_condition=25.0):
-    for _ in range(2_000):
-        prevalence = rng.dirichlet(np.full(n_classes, 2 / n_classes), n_domains)
-        if condition_number(prevalence) <= max_condition:
-            return domain_given_class(prevalence)
-    raise AssertionError("no well-conditioned draw")
+def draw_corners(rng, n_classes, n_domains):
+    return domain_given_class(well_conditioned(rng, n_classes, n_domains))
 
 
 def draw_posteriors(rng, n_classes, n_rows, anchor_share):

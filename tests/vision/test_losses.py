@@ -16,6 +16,7 @@ from shoal.vision._losses import (  # noqa: E402
     posterior,
     self_label_loss,
 )
+from support.slow import slow_softmax  # noqa: E402
 
 sizes = st.tuples(
     st.integers(1, 6), st.integers(2, 5), st.integers(2, 4), st.integers(0, 9)
@@ -30,11 +31,6 @@ def draw(n, k, r, seed):
     codes = torch.randint(r, (n,), generator=g)
     weight = torch.rand(n, generator=g, dtype=torch.float64) + 0.1
     return logits, other, log_T, codes, weight
-
-
-def slow_softmax(row):
-    total = sum(math.exp(v) for v in row)
-    return [math.exp(v) / total for v in row]
 
 
 @given(sizes)
