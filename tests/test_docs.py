@@ -1,5 +1,6 @@
 """The site builds without a warning, and the code of its pages runs."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -25,6 +26,41 @@ def test_code_of_a_page_runs(page: str, capsys):
         warnings.simplefilter("ignore", ShoalWarning)
         exec(PAGES[page], {})
     assert capsys.readouterr().out
+
+
+ROOT = DOCS.parent
+PROSE = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "results" / "README.md",
+    ROOT / "scripts" / "data" / "README.md",
+    *sorted(DOCS.glob("*.md")),
+]
+NAME = re.compile(r"`(shoal(?:_bench)?(?:\.\w+)+)[`(]")
+FILE = re.compile(r"\b(?:src|tests|scripts|benchmarks|examples)/[\w/]+\.(?:py|sh|md)\b")
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_and_files_that_a_page_tells_of_exist(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in NAME.findall(text) if not is_public(name)] == []
+    assert [name for name in FILE.findall(text) if not (ROOT / name).exists()] == []
+
+
+def is_public(name: str) -> bool:
+    """Whether a dotted name leads somewhere, past no private part."""
+    parts = name.split(".")
+    if any(part.startswith("_") for part in parts):
+        return False
+    found = importlib.import_module(parts[0])
+    for number, part in enumerate(parts[1:], start=2):
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(".".join(parts[:number]))
+            except ModuleNotFoundError:
+                return False
+        found = getattr(found, part)
+    return True
 
 
 def test_site_builds_without_warnings(tmp_path: Path):

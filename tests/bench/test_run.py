@@ -399,7 +399,7 @@ def command_line(pid: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "sign"), [("src/shoal/base.py", "+"), ("results/store.jsonl", "")]
+    ("name", "sign"), [("src/shoal/probability.py", "+"), ("results/store.jsonl", "")]
 )
 def test_a_store_that_is_filled_does_not_make_a_checkout_differ(
     tmp_path, monkeypatch, name, sign
