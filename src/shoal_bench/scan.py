@@ -19,7 +19,7 @@ from torch import Generator, Tensor, nn
 from shoal.exceptions import CollapseWarning
 from shoal.validation import check_real, check_whole
 from shoal.vision import ImageSet, encode, fit, load_backbone
-from shoal.vision.augment import strong_view, weak_view
+from shoal.vision.augment import Strong, weak_view
 from shoal.vision.extend import (
     Step,
     check_image_rows,
@@ -239,7 +239,7 @@ class SCAN(ClusterMixin, BaseEstimator):
     ) -> None:
         """All layers and heads, on strong views of a row and of a neighbour."""
         place_module(net, images.device)
-        make_views = random_views(strong_view(max(images.size)))
+        make_views = random_views(Strong())
         classify = network_part(net)
 
         def step(indices: Tensor, generator: Generator) -> Tensor:
@@ -257,9 +257,7 @@ class SCAN(ClusterMixin, BaseEstimator):
         """Strong views learn what weak views are sure of, classes weighted evenly."""
         place_module(net, images.device)
         size = max(images.size)
-        step = self_label_step(
-            net, images, weak_view(size), strong_view(size), self.threshold
-        )
+        step = self_label_step(net, images, weak_view(size), Strong(), self.threshold)
         optimizer = self._optimizer(net, self.learning_rate, images.device)
         self._run("self-labels", step, {"net": net}, optimizer, self.self_label_epochs,
                   len(images), seed + 2, images.device)  # fmt: skip

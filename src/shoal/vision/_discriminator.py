@@ -27,7 +27,7 @@ from shoal.vision.augment import (
     Augmentation,
     Identity,
     RandomResizedCrop,
-    strong_view,
+    Strong,
     weak_view,
 )
 
@@ -332,7 +332,7 @@ def _named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
     if view == "crop":
         return RandomResizedCrop(PUBLISHED_SCALE, flip=0.5)
     if view == "strong":
-        return strong_view(size)
+        return Strong()
     if view == "none":
         return Identity()
     raise ValueError(

@@ -33,8 +33,8 @@ from shoal.vision.augment import (
     Flip,
     Identity,
     RandomResizedCrop,
+    Strong,
     simclr_view,
-    strong_view,
     weak_view,
 )
 from shoal.vision.mixture._net import MixtureNet
@@ -272,7 +272,7 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
     """Gathers, random draws, and parts that can be compiled: views and network."""
     size = max(rows.images.size)
     first = _first_view(settings.view, size)
-    second = {"contrast": simclr_view(size), "strong": strong_view(size)}.get(
+    second = {"contrast": simclr_view(size), "strong": Strong()}.get(
         settings.second_view, first
     )
     kinds = [first] + [second] * bool(settings.self_label)

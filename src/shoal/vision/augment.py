@@ -1,4 +1,13 @@
-"""Random views of images: each a number of draws and a pure function of them."""
+"""Random views of a batch of images, made on the device in a few fused kernels.
+
+Randomness is drawn first and used later: an augmentation states how many uniform
+numbers it needs per image (``n_draws``), and ``apply(x, draws)`` is a pure function of
+them. A whole view therefore needs one call of the random generator, and the rest can be
+compiled, repeated and tested exactly.
+
+Images are float NCHW in [0, 1]; every augmentation keeps shape, range, type and device
+(:class:`RandomResizedCrop` may be asked for another size).
+"""
 
 from collections.abc import Sequence
 from math import log
@@ -7,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-# ---- An augmentation is a number of draws and a pure function of them ----------------
+from shoal.validation import check_whole
 
 
 class Augmentation:
@@ -66,7 +75,7 @@ def compose(*parts: Augmentation) -> Augmentation:
     return _Composed(parts)
 
 
-def per_image(values: Tensor) -> Tensor:
+def _per_image(values: Tensor) -> Tensor:
     """(n,) as (n, 1, 1, 1)."""
     return values[:, None, None, None]
 
@@ -138,24 +147,10 @@ class ColorJitter(Augmentation):
         along, across = saturation * angle.cos(), saturation * angle.sin()
         luma = _mix(x, LUMA)
         turned = torch.cat([_mix(x, row) for row in QUARTER_TURN], 1)
-        color = luma + per_image(along) * (x - luma) + per_image(across) * turned
+        color = luma + _per_image(along) * (x - luma) + _per_image(across) * turned
         # Contrast is taken around the mean luminance, which brightness has scaled.
-        center = per_image((1 - contrast) * brightness) * luma.mean((2, 3), True)
-        return (per_image(contrast * brightness) * color + center).clamp(0, 1)
-
-
-class Grey(Augmentation):
-    """Take the colours away with probability ``p``."""
-
-    n_draws = 1
-
-    def __init__(self, p: float = 0.2) -> None:
-        self.p = p
-
-    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Luminance in all three channels where the draw is below ``p``."""
-        grey = _mix(x, LUMA).expand_as(x)
-        return torch.where(per_image(draws[:, 0] < self.p), grey, x)
+        center = _per_image((1 - contrast) * brightness) * luma.mean((2, 3), True)
+        return (_per_image(contrast * brightness) * color + center).clamp(0, 1)
 
 
 class Blur(Augmentation):
@@ -192,11 +187,11 @@ class Blur(Augmentation):
         blurred = functional.pad(x, (self.radius,) * 4, mode="reflect")
         for axis, length in ((2, x.shape[2]), (3, x.shape[3])):
             shifted = [blurred.narrow(axis, i, length) for i in range(len(steps))]
-            weights = [per_image(weight) for weight in kernel.unbind(1)]
+            weights = [_per_image(weight) for weight in kernel.unbind(1)]
             blurred = torch.zeros_like(shifted[0])
             for weight, part in zip(weights, shifted, strict=True):
                 blurred = blurred + weight * part
-        return torch.where(per_image(draws[:, 1] < self.p), blurred, x)
+        return torch.where(_per_image(draws[:, 1] < self.p), blurred, x)
 
 
 def _mix(x: Tensor, weights: Sequence[float]) -> Tensor:
@@ -218,7 +213,7 @@ class Flip(Augmentation):
 
     def apply(self, x: Tensor, draws: Tensor) -> Tensor:
         """Mirrored where the draw is below ``p``."""
-        return torch.where(per_image(draws[:, 0] < self.p), x.flip(3), x)
+        return torch.where(_per_image(draws[:, 0] < self.p), x.flip(3), x)
 
 
 class Crop(Augmentation):
@@ -282,14 +277,19 @@ class RandomResizedCrop(Augmentation):
         half = half.clamp(max=1)
         return (1 - half) * (2 * draws[:, 2:4] - 1), half
 
-    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
-        """Bilinear views of the boxes."""
+    def positions(
+        self, draws: Tensor, columns: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Where in the image the columns and rows of a view lie, as (x, y)."""
         center, half = self.boxes(draws)
         sign = torch.where(draws[:, 4] < self.flip, -1.0, 1.0)
-        columns, rows = axes(x, self.size)
         across = (half[:, 0] * sign)[:, None, None] * columns + center[:, :1, None]
-        down = half[:, 1, None, None] * rows[:, None] + center[:, 1:, None]
-        return sample(x, across, down)
+        return across, half[:, 1, None, None] * rows + center[:, 1:, None]
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Bilinear views of the boxes."""
+        columns, rows = _axes(x, self.size)
+        return _sample(x, *self.positions(draws, columns, rows[:, None]))
 
 
 class Cutout(Augmentation):
@@ -320,7 +320,7 @@ class Cutout(Augmentation):
         return torch.where(inside[:, None], 0.5, x)
 
 
-def axes(x: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
+def _axes(x: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
     """Centres of columns and rows, in units where the image is [-1, 1]."""
     height, width = (size, size) if size else x.shape[2:]
     columns = (2 * torch.arange(width, device=x.device) + 1) / width - 1
@@ -328,7 +328,7 @@ def axes(x: Tensor, size: int | None) -> tuple[Tensor, Tensor]:
     return columns, rows
 
 
-def sample(x: Tensor, across: Tensor, down: Tensor) -> Tensor:
+def _sample(x: Tensor, across: Tensor, down: Tensor) -> Tensor:
     """Bilinear values at positions that broadcast to (n, h, w); the edge is repeated.
 
     The grid is written out instead of multiplied, as autocast would round a product of
@@ -336,3 +336,102 @@ def sample(x: Tensor, across: Tensor, down: Tensor) -> Tensor:
     """
     grid = torch.stack(torch.broadcast_tensors(across, down), 3)
     return functional.grid_sample(x, grid, padding_mode="border", align_corners=False)
+
+
+# ---- Views as they are used ----------------------------------------------------------
+
+
+class Strong(Augmentation):
+    """A strong view in the spirit of RandAugment: warp, recolour, posterize, cover.
+
+    Cubuk ED, Zoph B, Shlens J, Le QV (2020). RandAugment. Each family is applied with
+    its own probability, and its strength is uniform up to ``magnitude`` times its full
+    range: turns of 30 degrees, shears and shifts of 0.3, colour factors from 0.1 to
+    1.9, solarizing, and posterizing down to 4 bits.
+
+    Parameters
+    ----------
+    magnitude : float, default=1.0
+        0 leaves only the crop, the flip and the square.
+    cutout : float, default=0.5
+        Side of the covered square as a share of the image's; 0 for none.
+    """
+
+    n_draws = 5 + 8 + 6 + 3 + 3
+
+    def __init__(self, magnitude: float = 1.0, cutout: float = 0.5) -> None:
+        self.magnitude = magnitude
+        self.crop = RandomResizedCrop((0.5, 1.0), flip=0.5)
+        colour = 0.9 * magnitude
+        self.jitter = ColorJitter(colour, colour, colour, 0.05 * magnitude, p=0.8)
+        self.cutout = Cutout(cutout, p=1.0 if cutout > 0 else 0.0)
+
+    def apply(self, x: Tensor, draws: Tensor) -> Tensor:
+        """The strong view."""
+        crop, warp, jitter, tone, cover = draws.split([5, 8, 6, 3, 3], 1)
+        slanted = self._slanted(*_axes(x, None), warp)
+        x = _sample(x, *self.crop.positions(crop, *slanted))
+        x = self.jitter.apply(x, jitter)
+        return self.cutout.apply(self._tone(x, tone), cover)
+
+    def _slanted(
+        self, columns: Tensor, rows: Tensor, draws: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Turned, sheared and shifted positions (n, h, w); each in half the images."""
+        signed = (self.magnitude * (2 * draws - 1))[:, :, None, None]
+        turned, sheared, shifted = (draws[:, 5:8, None, None] < 0.5).unbind(1)
+        angle = turned * signed[:, 0] * (torch.pi / 6)
+        slant = 0.3 * sheared[:, None] * signed[:, 1:3]
+        shift = 0.3 * shifted[:, None] * signed[:, 3:5]
+        rows = rows[:, None]
+        u = columns + slant[:, 0] * rows
+        v = rows + slant[:, 1] * columns
+        cos, sin = angle.cos(), angle.sin()
+        return cos * u - sin * v + shift[:, 0], sin * u + cos * v + shift[:, 1]
+
+    def _tone(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Solarize a tenth of the images and posterize another tenth."""
+        threshold = _per_image(1 - self.magnitude * draws[:, 1])
+        levels = _per_image(2.0 ** (8 - (4 * self.magnitude * draws[:, 2]).round()))
+        solarized = torch.where(x >= threshold, 1 - x, x)
+        posterized = torch.minimum((x * levels).floor(), levels - 1) / levels
+        chosen, share = _per_image(draws[:, 0]), 0.1 * self.magnitude
+        x = torch.where(chosen < share, solarized, x)
+        return torch.where((chosen >= share) & (chosen < 2 * share), posterized, x)
+
+
+def weak_view(size: int = 32) -> Augmentation:
+    """Shift by an eighth of the side and flip: what a label survives."""
+    return compose(Crop(max(size // 8, 1)), Flip())
+
+
+def simclr_view(size: int = 32, *, view_size: int | None = None) -> Augmentation:
+    """The view of SimCLR; views beyond 64 pixels are also blurred.
+
+    Parameters
+    ----------
+    size : int, default=32
+        Longer side of the images.
+    view_size : int or None, default=None
+        Height and width of square views; None: those of the images. A part stretched to
+        the whole image shows things larger than they are in it, by 1.4 on average.
+        Views of three quarters of the side show them about as large as the images that
+        the network will be asked about, for little more than half of the arithmetic.
+
+    References
+    ----------
+    Chen T, Kornblith S, Norouzi M, Hinton G (2020), with colour strength 0.5.
+
+    Touvron H, Vedaldi A, Douze M, Jegou H (2019). Fixing the train-test resolution
+    discrepancy. NeurIPS.
+    """
+    if view_size is not None:
+        check_whole(1, view_size=view_size)
+    parts: list[Augmentation] = [
+        RandomResizedCrop((0.2, 1.0), flip=0.5, size=view_size),
+        ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8, grey=0.2),
+    ]
+    side = size if view_size is None else view_size
+    if side > 64:
+        parts.append(Blur(radius=max(side // 20, 1)))
+    return compose(*parts)
