@@ -32,10 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from shoal.exceptions import ShoalWarning
 from shoal.metrics import matched_accuracy
-from shoal.vision._data import ImageSet, SplitRows, hold_out, normalize, settle
 from shoal.vision._devices import autocast_to, pick_device
+from shoal.vision._images import ImageSet, normalize
 from shoal.vision._loop import exponential, fit
 from shoal.vision._nets import resnet
+from shoal.vision._rows import SplitRows, hold_out, settle
 from shoal.vision.augment import weak_view
 from shoal_bench import paper
 from shoal_bench.image_problems import image_problem

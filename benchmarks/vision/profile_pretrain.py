@@ -34,12 +34,11 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from shoal.exceptions import CompileWarning
-from shoal.vision._data import ImageSet, normalize, to_float
 from shoal.vision._devices import autocast_to, place_module
-from shoal.vision._losses import nt_xent
+from shoal.vision._images import ImageSet, normalize, to_float
 from shoal.vision._nets import resnet
-from shoal.vision._parts import CompileSetting, compiling
 from shoal.vision._simclr import REPLAYED, Pretext, SimCLR, sgd
+from shoal.vision._steps import CompileSetting, compiling, nt_xent
 from shoal.vision.augment import simclr_view
 from shoal_bench.meter import provenance
 

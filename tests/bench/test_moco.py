@@ -10,7 +10,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from shoal.vision import Backbone, ImageSet, knn_monitor  # noqa: E402
-from shoal.vision._data import normalize  # noqa: E402
+from shoal.vision._images import normalize  # noqa: E402
 from shoal.vision.augment import simclr_view  # noqa: E402
 from shoal.vision.extend import info_nce  # noqa: E402
 from shoal_bench.moco import Keys, MoCo, moco  # noqa: E402

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from shoal.vision._losses import info_nce, nt_xent
+from shoal.vision._steps import info_nce, nt_xent
 
 
 def slow_nt_xent(first, second, temperature):

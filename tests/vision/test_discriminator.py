@@ -17,14 +17,10 @@ from shoal.exceptions import DomainMissingError, IdentifiabilityWarning  # noqa:
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import mean_log_likelihood  # noqa: E402
 from shoal.stages.discriminate import Discriminator  # noqa: E402
-from shoal.vision._data import (  # noqa: E402
-    ImageSet,
-    hold_out,  # noqa: E402
-    normalize,
-)
 from shoal.vision._discriminator import ImageDiscriminator  # noqa: E402
+from shoal.vision._images import ImageSet, normalize  # noqa: E402
 from shoal.vision._nets import resnet  # noqa: E402
-from shoal.vision._norms import settle_norms  # noqa: E402
+from shoal.vision._rows import hold_out, settle_norms  # noqa: E402
 from shoal.vision.augment import Identity, RandomResizedCrop  # noqa: E402
 from shoal_bench.image_kept import SupervisedOracle  # noqa: E402
 

@@ -5,8 +5,8 @@ from PIL import Image
 
 from shoal.exceptions import InputError, ShoalWarning
 from shoal.vision._backbone import save_backbone
-from shoal.vision._data import ImageSet
 from shoal.vision._encode import embed_folder, encode
+from shoal.vision._images import ImageSet
 from shoal.vision._nets import resnet
 
 

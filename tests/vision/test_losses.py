@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from shoal.vision._losses import (  # noqa: E402
+from shoal.vision._steps import (  # noqa: E402
     domain_likelihood,
     domain_loss,
     neighbour_consistency,

@@ -17,8 +17,9 @@ from shoal.exceptions import (  # noqa: E402
 )
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import class_posterior  # noqa: E402
-from shoal.vision._data import ImageSet, SplitRows, hold_out, normalize  # noqa: E402  # noqa: E402
 from shoal.vision._encode import encode  # noqa: E402
+from shoal.vision._images import ImageSet, normalize  # noqa: E402
+from shoal.vision._rows import SplitRows, hold_out  # noqa: E402
 from shoal.vision.mixture._estimator import ImageMixture  # noqa: E402
 from shoal.vision.mixture._finetune import FineTuning, fine_tune  # noqa: E402
 from shoal.vision.mixture._net import (  # noqa: E402

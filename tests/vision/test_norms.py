@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from shoal.vision._norms import SharedNorm, settle_norms, share_norms
+from shoal.vision._devices import SharedNorm, share_norms
+from shoal.vision._rows import settle_norms
 
 
 def test_alone_a_shared_norm_is_the_usual_one():

@@ -7,7 +7,7 @@ pytest.importorskip("torch")
 
 from numpy.testing import assert_array_equal  # noqa: E402
 
-from shoal.vision._rows import as_images, digest_rows  # noqa: E402
+from shoal.vision._images import as_images, digest_rows  # noqa: E402
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from shoal.vision._backbone import load_backbone
-from shoal.vision._data import ImageSet, normalize
 from shoal.vision._encode import knn_monitor
-from shoal.vision._losses import nt_xent
+from shoal.vision._images import ImageSet, normalize
 from shoal.vision._simclr import SimCLR, simclr
+from shoal.vision._steps import nt_xent
 from shoal.vision.augment import Flip, Identity, compose, simclr_view
 from shoal_bench.moco import MoCo, moco
 from support import workers

@@ -25,7 +25,7 @@ from shoal.cli._places import filled_folder, refuse_existing
 from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
-    from shoal.vision._data import ImageSet
+    from shoal.vision._images import ImageSet
     from shoal.vision._simclr import Pretrained
 
 
@@ -129,7 +129,7 @@ def _train(
     """The network trained; see :func:`shoal.vision.simclr` for the options."""
     import torch
 
-    from shoal.vision._data import ImageSet
+    from shoal.vision._images import ImageSet
     from shoal.vision._simclr import default_net, simclr
     from shoal.vision.augment import simclr_view
 

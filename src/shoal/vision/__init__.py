@@ -16,14 +16,14 @@ if TYPE_CHECKING:
         register_backbone,
         save_backbone,
     )
-    from shoal.vision._data import ImageSet
     from shoal.vision._discriminator import ImageDiscriminator
     from shoal.vision._encode import embed_folder, encode, knn_monitor
+    from shoal.vision._images import ImageSet
     from shoal.vision._loop import fit
     from shoal.vision._nets import Backbone, resnet
-    from shoal.vision._parts import part
     from shoal.vision._ray import train_on_ray
     from shoal.vision._simclr import simclr
+    from shoal.vision._steps import part
     from shoal.vision.mixture._estimator import ImageMixture
     from shoal.vision.mixture._finetune import FineTuning
 
@@ -53,13 +53,13 @@ __getattr__, __dir__ = _lazy_names(
         "FineTuning": "shoal.vision.mixture._finetune",
         "ImageDiscriminator": "shoal.vision._discriminator",
         "ImageMixture": "shoal.vision.mixture._estimator",
-        "ImageSet": "shoal.vision._data",
+        "ImageSet": "shoal.vision._images",
         "embed_folder": "shoal.vision._encode",
         "encode": "shoal.vision._encode",
         "fit": "shoal.vision._loop",
         "knn_monitor": "shoal.vision._encode",
         "load_backbone": "shoal.vision._backbone",
-        "part": "shoal.vision._parts",
+        "part": "shoal.vision._steps",
         "register_backbone": "shoal.vision._backbone",
         "resnet": "shoal.vision._nets",
         "save_backbone": "shoal.vision._backbone",

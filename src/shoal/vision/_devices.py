@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 # ---- Which device to compute on ------------------------------------------------------
 
@@ -233,6 +234,79 @@ def _under_torchrun() -> bool:
 
 def _is_parallel() -> bool:
     return dist.is_available() and dist.is_initialized()
+
+
+# ---- batch norms of all processes ----------------------------------------------------
+
+
+class SharedNorm(_BatchNorm):
+    """Batch norm over all processes, on any device; alone, the usual one.
+
+    torch's own, ``nn.SyncBatchNorm``, is faster but knows no CPU.
+    """
+
+    @classmethod
+    def of(cls, norm: _BatchNorm) -> "SharedNorm":
+        """A norm with the very parameters and statistics of another."""
+        shared = cls(
+            norm.num_features,
+            norm.eps,
+            norm.momentum,
+            norm.affine,
+            norm.track_running_stats,
+        )
+        shared._parameters.update(norm._parameters)
+        shared._buffers.update(norm._buffers)
+        return shared.train(norm.training)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalize; in training mode by the batch of all processes."""
+        if world_size() == 1 or not self.training:
+            return super().forward(input)
+        axes = [axis for axis in range(input.ndim) if axis != 1]
+        shape = [1, -1] + [1] * (input.ndim - 2)
+        mean = mean_over_processes(input.mean(axes))
+        centred = input - mean.view(shape)
+        variance = mean_over_processes(centred.square().mean(axes))
+        n_values = world_size() * input.numel() // input.shape[1]
+        self._follow(mean.detach(), variance.detach() * n_values / (n_values - 1))
+        scaled = centred * torch.rsqrt(variance + self.eps).view(shape)
+        if self.weight is None:
+            return scaled
+        return scaled * self.weight.view(shape) + self.bias.view(shape)
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor) -> None:
+        """Move the running statistics as torch's batch norms do."""
+        if self.running_mean is None or self.running_var is None:
+            return
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        share = self.momentum
+        if share is None:
+            share = 1 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Any number of axes after the second."""
+
+
+def share_norms(module: nn.Module, device: torch.device) -> None:
+    """Let the batch norms inside a module see all processes; alone, nothing happens.
+
+    Names, parameters and statistics stay as they are, so that optimizers and weight
+    files do not notice.
+    """
+    if world_size() == 1:
+        return
+    if device.type == "cuda":
+        nn.SyncBatchNorm.convert_sync_batchnorm(module)
+        return
+    for parent in list(module.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, _BatchNorm) and not isinstance(child, SharedNorm):
+                setattr(parent, name, SharedNorm.of(child))
 
 
 # ---- progress ------------------------------------------------------------------------

@@ -15,14 +15,13 @@ from torch.nn import functional
 from shoal.stages.discriminate._oracle import DomainClassifier
 from shoal.validation import check_real, check_sample_weight, check_whole
 from shoal.vision._backbone import USUAL, load_backbone
-from shoal.vision._data import BestEpoch, ImageSet, SplitRows, hold_out, outputs, settle
 from shoal.vision._devices import place_module, seeded
 from shoal.vision._encode import encode
+from shoal.vision._images import ImageSet, check_image_rows, check_images_domains
 from shoal.vision._loop import Step, exponential, fit
-from shoal.vision._losses import weighted_mean
 from shoal.vision._nets import Backbone
-from shoal.vision._parts import network_part, random_views
-from shoal.vision._rows import check_image_rows, check_images_domains
+from shoal.vision._rows import BestEpoch, SplitRows, hold_out, outputs, settle
+from shoal.vision._steps import network_part, random_views, weighted_mean
 from shoal.vision.augment import (
     Augmentation,
     Identity,

@@ -16,8 +16,9 @@ from shoal.datasets._folders import check_readable, describe_rows, find_images, 
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
 from shoal.vision._backbone import USUAL_SIZE, find_size, load_backbone
-from shoal.vision._data import ImageSet, outputs
 from shoal.vision._devices import pick_device
+from shoal.vision._images import ImageSet
+from shoal.vision._rows import outputs
 
 # ---- Features of images from a network -----------------------------------------------
 

@@ -25,10 +25,10 @@ from shoal.vision._devices import (
     pick_device,
     place_module,
     rank,
+    share_norms,
     world_size,
 )
-from shoal.vision._norms import share_norms
-from shoal.vision._parts import CompileSetting, compiling
+from shoal.vision._steps import CompileSetting, compiling
 
 # ---- schedules -----------------------------------------------------------------------
 

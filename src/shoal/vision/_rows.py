@@ -1,156 +1,229 @@
-"""Images as rows of an estimator: the one door through which they enter."""
+"""Rows in two parts, to fit and to judge epochs by, and what a network says of them."""
 
-import warnings
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from shoal.datasets._folders import lone_images
-from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
-from shoal.io._files import digest
-from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
-from shoal.vision._data import check_images
+from shoal.vision._devices import (
+    autocast_to,
+    fitting_into_memory,
+    own_rows,
+    place_module,
+    world_size,
+)
+from shoal.vision._images import ImageSet, normalize
 
 Array = np.ndarray[Any, Any]
 
-# Pixels that a table has kept as floats are whole to within this.
-ROUNDING = 1e-3
-ROWS_OF_FIT = "pass the rows of fit, and the domain of each"
+EVALUATION_ROWS = 2048
+# Plenty for means and variances, and a small share of an epoch's time.
+SETTLING_ROWS = 8192
 
 
-def as_images(X: Any, image_shape: tuple[int, ...] | None = None) -> Array:
-    """Images of shape (n, height, width, 3) from images or flattened rows.
+@dataclass(frozen=True)
+class SplitRows:
+    """Images and what is known of each, on one device.
+
+    Attributes
+    ----------
+    images : ImageSet
+    codes : Tensor of shape (n,)
+        Domain of each row.
+    weight : Tensor of shape (n,)
+    train, valid : Tensor
+        Row numbers to fit and to judge by.
+    neighbours : Tensor of shape (n_train, n_neighbours) or None
+        Row numbers near each row of ``train``.
+    """
+
+    images: ImageSet
+    codes: Tensor
+    weight: Tensor
+    train: Tensor
+    valid: Tensor
+    neighbours: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        images: ImageSet,
+        codes: Array,
+        weight: Array | None,
+        train: Array,
+        valid: Array,
+        neighbours: Array | None = None,
+    ) -> "SplitRows":
+        """Put arrays on the device of the images; no weights are equal ones."""
+        even = np.ones(len(codes)) if weight is None else weight
+
+        def put(values: Array) -> Tensor:
+            return torch.as_tensor(values, device=images.device)
+
+        return cls(
+            images,
+            put(np.asarray(codes, dtype=np.int64)),
+            put(even.astype(np.float32)),
+            put(train),
+            put(valid),
+            None if neighbours is None else put(neighbours),
+        )
+
+
+def check_share(share: Any) -> None:
+    """Raise a ValueError unless some rows can be held out, and others kept."""
+    if not (isinstance(share, Real) and 0 < float(share) < 1):
+        raise ValueError(f"valid_share must lie between 0 and 1, got {share!r}")
+
+
+def hold_out(
+    codes: Array, share: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Split rows in two, every domain in the same proportions; both parts sorted.
+
+    A domain of one row keeps it in the first part.
+    """
+    check_share(share)
+    held = np.zeros(len(codes), dtype=bool)
+    for code in range(int(codes.max()) + 1):
+        rows = rng.permutation(np.flatnonzero(codes == code))
+        held[rows[: min(round(share * len(rows)), len(rows) - 1)]] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+@torch.no_grad()
+def outputs(
+    net: nn.Module,
+    images: ImageSet,
+    rows: Tensor | None = None,
+    *,
+    view: Callable[[Tensor], Tensor] | None = None,
+    ask: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int = EVALUATION_ROWS,
+    autocast: torch.dtype | None = None,
+) -> Tensor:
+    """What a network says of images, in evaluation mode; float32, on the device.
+
+    The images are clean ones without a ``view``, and all of them without ``rows``;
+    ``ask`` is the method of the network that is called, if not the network itself. It
+    is left on the device of the images, in evaluation mode.
+    """
+    place, ask = images.device, ask or net
+    place_module(net, place).eval()
+    rows = torch.arange(len(images), device=place) if rows is None else rows
+    parts = []
+    for numbers in rows.split(batch_size):
+        with fitting_into_memory(batch_size, place):
+            pixels = images.batch(numbers)
+            pixels = pixels if view is None else view(pixels)
+            with autocast_to(place, autocast):
+                parts.append(ask(normalize(pixels)).float())
+    return torch.cat(parts)
+
+
+def settle(net: nn.Module, rows: SplitRows, seed: int) -> None:
+    """Take the statistics of norms from clean training images, without dropout.
+
+    The images are in random order, so that batches are alike.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(rows.train), generator=generator)[:SETTLING_ROWS]
+    chosen = rows.train[order.to(rows.train.device)]
+    batches = chosen.chunk(-(-len(chosen) // EVALUATION_ROWS))
+    with autocast_to(rows.images.device):
+        settle_norms(net, (normalize(rows.images.batch(batch)) for batch in batches))
+
+
+@torch.no_grad()
+def settle_norms(net: nn.Module, batches: Iterable[Tensor]) -> None:
+    """Take the statistics of batch norms anew, from the network as it is used.
+
+    While a network trains, dropout makes its values vary more than they do afterwards.
+    With the statistics of the training, the answers of a network of many such blocks
+    can be worse than guessing, however well it has learned.
 
     Parameters
     ----------
-    X : array-like of shape (n, h, w), (n, h, w, 3) or (n, h * w * channels)
-        uint8. Flattened rows may be whole floats from 0 to 255, as tables make them.
-    image_shape : tuple of int, default=None
-        (h, w) or (h, w, 3) of flattened rows.
+    net : Module
+        The modes of all its modules come back afterwards; if a batch fails, its
+        statistics too.
+    batches : iterable of Tensor
+        Input like that of its use, at least one batch; all batches count alike.
 
-    Returns
-    -------
-    ndarray of shape (n, h, w, 3), dtype uint8
+    References
+    ----------
+    Li X, Chen S, Hu X, Yang J (2019). Understanding the disharmony between dropout and
+    batch normalization by variance shift. CVPR.
     """
-    # numpy refuses lists of images of several sizes; check_images says what they are
-    n_axes = np.ndim(X[0]) + 1 if isinstance(X, list) and X else np.ndim(X)
-    if n_axes != 2:
-        return check_images(X)
-    rows = np.asarray(X)
-    if image_shape is None:
-        raise ValueError(
-            f"X has shape {rows.shape}; pass images of shape (n, height, width, 3), or "
-            "say image_shape=(height, width, 3) of flattened rows"
-        )
-    _check_shape(image_shape)
-    if rows.shape[1] != np.prod(image_shape):
-        raise ValueError(
-            f"X has {rows.shape[1]} columns, image_shape={tuple(image_shape)} needs "
-            f"{np.prod(image_shape)}; pass every pixel of every channel"
-        )
-    return check_images(_as_bytes(rows).reshape(-1, *image_shape))
+    norms = [
+        module
+        for module in net.modules()
+        if isinstance(module, _BatchNorm) and module.track_running_stats
+    ]
+    modes = {module: module.training for module in net.modules()}
+    momenta = [norm.momentum for norm in norms]
+    before = [{k: v.clone() for k, v in norm.named_buffers()} for norm in norms]
+    n_batches = 0
+    try:
+        net.eval()
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # the plain mean over batches
+            norm.train()
+        for batch in batches:
+            net(batch)
+            n_batches += 1
+        if not n_batches:
+            raise ValueError("batches must hold at least one batch, got none")
+    except BaseException:
+        for norm, buffers in zip(norms, before, strict=True):
+            norm.load_state_dict(buffers, strict=False)
+        raise
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        for module, mode in modes.items():
+            module.training = mode
 
 
-def _check_shape(image_shape: Any) -> None:
-    sizes = image_shape if isinstance(image_shape, (tuple, list)) else ()
-    if len(sizes) not in (2, 3) or not all(is_whole(n) and n > 0 for n in sizes):
-        raise ValueError(
-            "image_shape must be (height, width) or (height, width, 3), got "
-            f"{image_shape!r}"
-        )
-
-
-def _as_bytes(rows: Array) -> Array:
-    if rows.dtype == np.uint8:
-        return rows
-    values = rows.astype(float)
-    if not (np.isfinite(values).all() and 0 <= values.min() <= values.max() <= 255):
-        raise ValueError(
-            "X must hold pixels from 0 to 255, all finite, got "
-            f"{np.min(values):g} to {np.max(values):g}"
-        )
-    whole = np.rint(values)
-    broken = np.abs(values - whole) > ROUNDING
-    if broken.any():
-        # rounded in silence, pixels from 0 to 1 would be black or white
-        raise ValueError(
-            f"X must hold whole pixels from 0 to 255, got {values[broken][0]:g}; scale "
-            "and round them, e.g. (255 * images).round().astype('uint8') for values "
-            "from 0 to 1"
-        )
-    return whole.astype(np.uint8)
-
-
-def check_image_rows(estimator: Any, X: Any, *, reset: bool = False) -> Array:
-    """Images of an estimator, of one size in fit and in predict.
-
-    At fit (``reset=True``), ``image_shape_`` and ``n_features_in_`` are set.
-    """
-    images = as_images(X, getattr(estimator, "image_shape", None))
-    if reset:
-        if len(images) < 2:
-            raise ValueError(f"X has {len(images)} image; fit needs more")
-        estimator.image_shape_ = images.shape[1:]
-        estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
-    elif images.shape[1:] != tuple(estimator.image_shape_):
-        got, seen = ("{} x {}".format(*shape[:2]) for shape in
-                     (images.shape[1:], estimator.image_shape_))  # fmt: skip
-        raise ValueError(f"X has images of {got} pixels, fit has seen {seen}; resize")
-    return images
-
-
-def check_images_domains(
-    estimator: Any, X: Any, domains: Any
-) -> tuple[Array, Array, Array]:
-    """Images of a fit, the code of each one's domain, and the domains' names."""
-    if domains is None:
-        raise DomainMissingError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but "
-            "the target y is None: pass domains=..., one entry per image, that says "
-            "where each image comes from"
-        )
-    images = check_image_rows(estimator, X, reset=True)
-    codes, names = check_domains(domains, n_samples=len(images))
-    text, hint = lone_images(names[codes])
-    if text:
-        warnings.warn(f"{text}; {hint}", IdentifiabilityWarning, stacklevel=3)
-    return images, codes, names
-
-
-def check_rows_of_fit(estimator: Any, X: Any, domains: Any) -> tuple[Array, Array]:
-    """The images of a fitted estimator's own fit, and the code of each one's domain.
-
-    ``estimator._counts`` are the rows of each domain in fit; where it is None, all that
-    is known is that there were some of each.
-    """
-    images = check_image_rows(estimator, X)
-    if len(images) != len(estimator.labels_):
-        raise ValueError(
-            f"X has {len(images)} rows, fit had {len(estimator.labels_)}; {ROWS_OF_FIT}"
-        )
-    if is_scalar(domains):
-        raise ValueError(
-            f"domains must have one entry per row, got the single value {domains!r}; "
-            f"{ROWS_OF_FIT}"
-        )
-    names, counts = estimator.domains_, estimator._counts
-    codes = cast(Array, encode_domains(domains, names, n_samples=len(images)))
-    found = np.bincount(codes, minlength=len(names))
-    wanted = np.maximum(found, 1) if counts is None else counts
-    for name, got, had in zip(names.tolist(), found, wanted, strict=False):
-        if got != had:
-            raise ValueError(
-                f"domains has {got} rows of {name!r}, fit had "
-                f"{'some' if counts is None else had}; {ROWS_OF_FIT}"
-            )
-    return images, codes
-
-
-def digest_rows(*parts: Array | str) -> str:
-    """A name that these arrays and texts have and no others."""
-    arrays = [np.asarray(part) for part in parts]
-    return digest(
-        piece
-        for array in arrays
-        for piece in (f"{array.dtype.str}{array.shape}", array.tobytes())
+def draw_column(rows: Tensor, generator: Generator) -> Tensor:
+    """One random entry of each row of a table, such as one neighbour of each image."""
+    n_rows = len(rows) * world_size()
+    column = torch.randint(
+        rows.shape[1], (n_rows, 1), device=rows.device, generator=generator
     )
+    return rows.gather(1, own_rows(column))[:, 0]
+
+
+class BestEpoch:
+    """Weights of the epoch with the largest score so far.
+
+    Attributes
+    ----------
+    score : float
+    epoch : int
+    found : Any
+        What came with the score.
+    """
+
+    def __init__(self, score: float = -np.inf, found: Any = None) -> None:
+        self.score, self.found, self.epoch = score, found, 0
+        self.weights: dict[str, Tensor] | None = None
+
+    def offer(
+        self, net: nn.Module, score: float, epoch: int, found: Any = None
+    ) -> None:
+        """Keep a copy of the weights if the score is the largest yet."""
+        if score > self.score:
+            self.score, self.epoch, self.found = score, epoch, found
+            self.weights = {name: w.clone() for name, w in net.state_dict().items()}
+
+    def restore(self, net: nn.Module) -> None:
+        """Put the best weights back, if any were kept."""
+        if self.weights is not None:
+            net.load_state_dict(self.weights)

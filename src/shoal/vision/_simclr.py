@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from shoal.validation import check_real, check_whole
 from shoal.vision._backbone import build_backbone, default_backbone, save_backbone
-from shoal.vision._data import ImageSet
 from shoal.vision._devices import (
     join_processes,
     own_gpu,
@@ -19,10 +18,10 @@ from shoal.vision._devices import (
     seeded,
     world_size,
 )
+from shoal.vision._images import ImageSet
 from shoal.vision._loop import History, cosine, fit
-from shoal.vision._losses import nt_xent
 from shoal.vision._nets import Backbone
-from shoal.vision._parts import CompileSetting, part, random_views
+from shoal.vision._steps import CompileSetting, nt_xent, part, random_views
 from shoal.vision.augment import Augmentation, simclr_view
 
 #: Looks at a network after an epoch and returns numbers for the history.

@@ -18,15 +18,16 @@ from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
 from shoal.validation import check_whole, resolve_domain_weight
 from shoal.vision._backbone import load_backbone
-from shoal.vision._data import ImageSet, check_share, hold_out
 from shoal.vision._devices import seeded
 from shoal.vision._encode import encode
-from shoal.vision._rows import (
+from shoal.vision._images import (
+    ImageSet,
     check_image_rows,
     check_images_domains,
     check_rows_of_fit,
     digest_rows,
 )
+from shoal.vision._rows import check_share, hold_out
 from shoal.vision.mixture._finetune import FineTuned, FineTuning, as_settings
 from shoal.vision.mixture._net import tuned_mixture
 from shoal.vision.mixture._saving import dump_image_mixture, load_image_mixture

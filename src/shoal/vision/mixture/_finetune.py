@@ -17,17 +17,18 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from shoal.likelihood._held_out import HeldOut
 from shoal.validation import check_real, check_whole
-from shoal.vision._data import BestEpoch, SplitRows, draw_column, outputs
 from shoal.vision._devices import place_module
 from shoal.vision._loop import Step, cosine, fit
-from shoal.vision._losses import (
+from shoal.vision._rows import BestEpoch, SplitRows, draw_column, outputs
+from shoal.vision._steps import (
     domain_likelihood,
     domain_loss,
     neighbour_consistency,
+    network_part,
     posterior,
+    random_views,
     self_label_loss,
 )
-from shoal.vision._parts import network_part, random_views
 from shoal.vision.augment import (
     Augmentation,
     Flip,

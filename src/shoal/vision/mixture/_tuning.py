@@ -10,9 +10,10 @@ import numpy as np
 from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
 from shoal.validation import row_weights
-from shoal.vision._data import ImageSet, SplitRows
 from shoal.vision._encode import nearest
+from shoal.vision._images import ImageSet
 from shoal.vision._nets import Backbone
+from shoal.vision._rows import SplitRows
 from shoal.vision.mixture._finetune import FineTuned, FineTuning, fine_tune
 from shoal.vision.mixture._net import MixtureNet, as_linear, refit_part
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from shoal.vision._data import ImageSet, check_images, normalize, to_float
+from shoal.vision._images import ImageSet, check_images, normalize, to_float
 
 
 @pytest.fixture
