@@ -8,25 +8,25 @@ from scipy.spatial.distance import pdist
 
 from shoal.validation import is_sparse
 
-# ---- bumps ---------------------------------------------------------------------------
+# ---- RBF -----------------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 
 
-def bump_width(centers: Array) -> float:
+def rbf_width(centers: Array) -> float:
     """Half the median distance between centres; 1 for a single one.
 
     Examples
     --------
-    >>> bump_width(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    >>> rbf_width(np.array([[0.0, 0.0], [3.0, 4.0]]))
     2.5
     """
     apart = pdist(centers)
     return max(float(np.median(apart)) / 2, 1e-12) if len(apart) else 1.0
 
 
-def gaussian_bumps(points: Array, centers: Array, width: float) -> Array:
-    """Height of the bump at each centre: exp(-distance^2 / (2 width^2)).
+def rbf_features(points: Array, centers: Array, width: float) -> Array:
+    """Gaussian RBF at each centre: exp(-distance^2 / (2 width^2)).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def gaussian_bumps(points: Array, centers: Array, width: float) -> Array:
 
     Examples
     --------
-    >>> gaussian_bumps(np.array([[0.0], [1.0]]), np.array([[0.0]]), 1.0).round(3)
+    >>> rbf_features(np.array([[0.0], [1.0]]), np.array([[0.0]]), 1.0).round(3)
     array([[1.   ],
            [0.607]])
     """

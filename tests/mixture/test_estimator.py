@@ -13,12 +13,12 @@ from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._starts import (
-    climb,
     cluster_rows,
     find_starts,
     improve_by_moves,
     logit_discriminator,
     merge_costs,
+    optimize_from,
     worst_clusters,
 )
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
@@ -163,8 +163,8 @@ def test_moves_leave_a_planted_trap(gaussians):
     trap = truth.copy()
     trap[1] = trap[0]  # one class twice, another not at all
     penalties = Penalties(1e-4)
-    stuck = climb(problem, trap, penalties, n_joint=15)
-    best = climb(problem, truth, penalties)
+    stuck = optimize_from(problem, trap, penalties, n_joint=15)
+    best = optimize_from(problem, truth, penalties)
     rng = np.random.default_rng(0)
     clusters = cluster_rows(problem.design, 24, problem.row_weight, rng)
     moved, gains = improve_by_moves(problem, stuck, penalties, clusters)
@@ -175,7 +175,9 @@ def test_moves_leave_a_planted_trap(gaussians):
 
 def test_the_pair_that_shifts_alike_is_the_cheapest_to_merge(gaussians):
     problem = as_problem(gaussians)
-    fit = climb(problem, domain_given_class(gaussians.prevalence), Penalties(1e-4))
+    fit = optimize_from(
+        problem, domain_given_class(gaussians.prevalence), Penalties(1e-4)
+    )
     fit.domain_given_class[2] = fit.domain_given_class[0]
     a, b, merged = merge_costs(problem, fit)[0]
     assert (a, b) == (0, 2)

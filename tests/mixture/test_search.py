@@ -10,7 +10,7 @@ from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._starts import find_starts
 from shoal.mixture._ladder import LEAST_GAIN, beats
-from shoal.mixture._search import _climb_path, _within_one_error
+from shoal.mixture._search import _follow_path, _within_one_error
 
 WEIGHT = np.full(4, 0.25)
 
@@ -37,7 +37,7 @@ def test_a_path_is_followed_while_it_gains(means, first, visited):
         asked.extend(wanted)
         return [constant(means[path.index(penalty)]) for penalty in wanted]
 
-    tried = _climb_path(path, first, scores)
+    tried = _follow_path(path, first, scores)
     assert set(tried) == {path[step] for step in visited}
     assert len(asked) == len(set(asked))
     assert _within_one_error(tried) == [max(tried, key=lambda p: tried[p].mean)]

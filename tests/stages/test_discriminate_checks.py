@@ -11,7 +11,7 @@ from shoal.stages.discriminate import (
     EarlyStoppedMLP,
     LeadingComponents,
     OracleDiscriminator,
-    RadialBumps,
+    RBFFeatures,
 )
 
 pytestmark = pytest.mark.filterwarnings(
@@ -47,7 +47,7 @@ def statuses(results):
         (Discriminator("auto"), 61),
         (EarlyStoppedMLP((32,), batch_size=32), 54),
         (EarlyStoppedBoosting(), 54),
-        (RadialBumps(), 46),
+        (RBFFeatures(), 46),
         (LeadingComponents(), 46),
     ],
     ids=["logistic", "in-sample", "auto", "mlp", "lightgbm", "bumps", "components"],

@@ -17,7 +17,7 @@ from shoal.stages.discriminate import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
     LeadingComponents,
-    RadialBumps,
+    RBFFeatures,
     choose_discriminator,
     named_discriminator,
 )
@@ -180,7 +180,7 @@ def test_boosting_without_lightgbm_says_what_to_install(monkeypatch):
 
 def test_bumps_against_the_formula(seed):
     X, _ = moons(seed, 80)
-    bumps = RadialBumps(7, random_state=seed).fit(X)
+    bumps = RBFFeatures(7, random_state=seed).fit(X)
     got = bumps.transform(X)
     centers = bumps.centers_
     distances = [
@@ -196,13 +196,13 @@ def test_bumps_against_the_formula(seed):
 
 def test_bumps_with_few_distinct_rows():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
-    assert RadialBumps(50, random_state=0).fit_transform(X).shape == (20, 4)
-    assert RadialBumps(50).fit_transform(X[:4]).shape == (4, 3)
+    assert RBFFeatures(50, random_state=0).fit_transform(X).shape == (20, 4)
+    assert RBFFeatures(50).fit_transform(X[:4]).shape == (4, 3)
 
 
 def test_bumps_from_a_sample_of_rows(seed):
     X, _ = moons(seed, 300)
-    bumps = RadialBumps(10, max_samples=100, random_state=seed)
+    bumps = RBFFeatures(10, max_samples=100, random_state=seed)
     assert bumps.fit_transform(X).shape == (300, 12)
     assert_array_equal(bumps.transform(X), bumps.fit(X).transform(X))
 
@@ -252,7 +252,7 @@ def test_only_unset_seeds_are_set(seed):
     model = with_seeds(named_discriminator("rbf", np.array([10, 10])), 7)
     seeds = {k: v for k, v in model.get_params().items() if "random_state" in k}
     assert seeds == {
-        "radialbumps__random_state": 7,
+        "rbffeatures__random_state": 7,
         "logisticregression__random_state": 7,
     }
     own = EarlyStoppedMLP(random_state=3)

@@ -131,9 +131,9 @@ class EstimatorHooks:
 
         By default with RBF features beside the columns.
         """
-        from shoal.analysis.diagnose._rows import rows_with_bumps
+        from shoal.analysis.diagnose._rows import rows_with_rbf
 
-        return rows_with_bumps(self, X, codes, max_rows, rng)
+        return rows_with_rbf(self, X, codes, max_rows, rng)
 
     def _out_of_fold(
         self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
-from shoal._features import bump_width, gaussian_bumps, unit_components
+from shoal._features import rbf_features, rbf_width, unit_components
 from shoal.validation import is_sparse
 
 Array = np.ndarray[Any, Any]
@@ -44,11 +44,11 @@ class FeatureMap:
     expansion : {'linear', 'components', 'rbf', 'quadratic', 'nystroem', \
 'discriminator'}
         What stands beside the scaled columns: nothing; nothing, and principal
-        components in their place; bumps at k-means centres, half the median distance
-        between centres wide; squares and products; a Nystroem kernel map; the
-        logarithm of a discriminator's q(d|x).
+        components in their place; Gaussian RBFs at k-means centres, half the median
+        distance between centres wide; squares and products; a Nystroem kernel map;
+        the logarithm of a discriminator's q(d|x).
     n_components : int
-        Number of principal components, bumps or kernel components.
+        Number of principal components, RBF centres or kernel components.
     discriminator : fitted Discriminator, default=None
         Needed by ``expansion='discriminator'``.
     random_state : int
@@ -202,7 +202,7 @@ class FeatureMap:
         count = min(self.n_components, len(Z) // 2)
         kmeans = KMeans(count, n_init=1, max_iter=30, random_state=self.random_state)
         self.centres_ = kmeans.fit(Z, sample_weight=row_weight).cluster_centers_
-        self.width_ = bump_width(self.centres_)
+        self.width_ = rbf_width(self.centres_)
         if self.expansion == "nystroem":
             self.kernel_ = Nystroem(
                 gamma=1 / (2 * self.width_**2),
@@ -226,7 +226,7 @@ class FeatureMap:
             left, right = np.triu_indices(Z.shape[1])
             extra = Z[:, left] * Z[:, right]
         elif self.expansion == "rbf":
-            extra = gaussian_bumps(Z, self.centres_, self.width_)
+            extra = rbf_features(Z, self.centres_, self.width_)
         elif self.expansion == "nystroem":
             # its columns are small; as many as there are, they get unit spread
             extra = self.kernel_.transform(Z) * np.sqrt(len(self.centres_))

@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from shoal.likelihood._problem import MixtureProblem, Penalties
-from shoal.likelihood._starts import climb
+from shoal.likelihood._starts import optimize_from
 
 Array = np.ndarray[Any, Any]
 
@@ -67,7 +67,9 @@ def held_out(
     ]
 
     def run(train: Array, test: Array, penalty: Penalties) -> Array:
-        fit = climb(problem.take(train), domain_given_class, penalty, n_joint=n_joint)
+        fit = optimize_from(
+            problem.take(train), domain_given_class, penalty, n_joint=n_joint
+        )
         rest = problem.take(test)
         return rest.log_likelihood(fit.weights, fit.domain_given_class)
 

@@ -17,8 +17,8 @@ Array = np.ndarray[Any, Any]
 # A row counts at most this many times as much as the mean row. Were three rows of a
 # tiny domain a tenth of the likelihood, one class would be spent on them alone.
 MOST_WEIGHT = 3.0
-# Numbers of bumps to try; a bump is one more column to be learned.
-BUMPS = (150, 100, 60)
+# Numbers of RBF centres to try; each is one more column to be learned.
+N_CENTRES = (150, 100, 60)
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ def limit_weight(domain_weight: Array, mass: Array) -> Array:
 def list_expansions(
     sample: TrainingRows,
     expansion: str,
-    bumps: tuple[int, ...] = BUMPS,
+    n_centres: tuple[int, ...] = N_CENTRES,
     n_rows: int | None = None,
 ) -> list[str]:
-    """Expansions to compare, simplest first; ``bumps`` are the numbers of them.
+    """Expansions to compare, simplest first; ``n_centres`` are numbers of RBFs to try.
 
     Whether there are too few rows for the columns is asked of the whole table, of
     ``n_rows``: all of them are fitted in the end.
@@ -131,24 +131,28 @@ def list_expansions(
         return [expansion]
     if is_wide(sample.n_rows if n_rows is None else n_rows, sample.X.shape[1]):
         return ["components", "linear"]
-    if sparse.issparse(sample.X) or _n_bumps(sample, bumps) is None:
+    if sparse.issparse(sample.X) or _n_centres(sample, n_centres) is None:
         return ["linear"]
     return ["linear", "rbf"]
 
 
-def _n_bumps(sample: TrainingRows, bumps: tuple[int, ...]) -> int | None:
-    """As many bumps as the rows can carry, or None."""
-    for count in bumps:
+def _n_centres(sample: TrainingRows, n_centres: tuple[int, ...]) -> int | None:
+    """As many RBF centres as the rows can carry, or None."""
+    for count in n_centres:
         if sample.n_rows >= ROWS_PER_COLUMN * (sample.X.shape[1] + count):
             return count
     return None
 
 
 def feature_map(
-    sample: TrainingRows, scale: str, expansion: str, bumps: tuple[int, ...], seed: int
+    sample: TrainingRows,
+    scale: str,
+    expansion: str,
+    n_centres: tuple[int, ...],
+    seed: int,
 ) -> FeatureMap:
-    """Features of one rung, fitted; as many bumps as the rows can carry."""
-    n_components = _n_bumps(sample, bumps) or bumps[-1]
+    """Features of one rung, fitted; as many RBF centres as the rows can carry."""
+    n_components = _n_centres(sample, n_centres) or n_centres[-1]
     if expansion == "components":
         n_components = few_components(sample.n_rows)
     features = FeatureMap(

@@ -128,7 +128,7 @@ def logit_discriminator(
     return result
 
 
-def climb(
+def optimize_from(
     problem: MixtureProblem,
     domain_given_class: Array,
     penalties: Penalties,
@@ -166,7 +166,7 @@ def best_starts(
     if len(starts) > n_keep:
         small = problem.take(stratified_sample(problem.codes, SCREENING_ROWS, rng))
         short = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(climb)(
+            delayed(optimize_from)(
                 small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
             )
             for start in starts
@@ -174,7 +174,8 @@ def best_starts(
         order = np.argsort([fit.objective for fit in short], kind="stable")
         starts = [starts[index] for index in order[:n_keep]]
     fits = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(climb)(problem, start.domain_given_class, penalties) for start in starts
+        delayed(optimize_from)(problem, start.domain_given_class, penalties)
+        for start in starts
     )
     return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
 
@@ -297,7 +298,9 @@ def _try_move(
     T[kept], T[freed] = merged, seed_row
     weights = fit.weights / 2
     weights[freed] = weights.mean(axis=0)
-    return climb(problem, T, penalties, weights=weights, n_frozen=20, n_joint=60)
+    return optimize_from(
+        problem, T, penalties, weights=weights, n_frozen=20, n_joint=60
+    )
 
 
 def _kl(p: Array, q: Array) -> float:

@@ -31,10 +31,10 @@ from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import (
     anchor_guesses,
-    climb,
     cluster_rows,
     joint_table,
     merge_costs,
+    optimize_from,
 )
 from shoal.mixture._ladder import (
     Options,
@@ -53,7 +53,7 @@ FEATURE_ROWS = 4_000
 # row would decide the curve.
 RIDGE_TIMES_ROWS = 0.3
 CLUSTERS_PER_CLASS = 6
-BUMPS = (60,)
+N_CENTRES = (60,)
 N_FROZEN, N_JOINT = 20, 30
 
 
@@ -102,7 +102,7 @@ class Curve:
         if above is not None:
             starts.append(_merged(self.problem, above))
         fits = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(climb)(
+            delayed(optimize_from)(
                 self.problem,
                 corners,
                 self.penalties(n_classes),
@@ -118,7 +118,7 @@ class Curve:
         """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""
         problem = self._reweighted(generator)
         table = joint_table(problem, self.clusters, len(self.table))
-        return climb(
+        return optimize_from(
             problem,
             _anchors(table, n_classes),
             self.penalties(n_classes),
@@ -246,7 +246,7 @@ def _choose_features(
     rungs = _rungs(small, options, n_rows)
 
     def judge(scale: str, expansion: str) -> HeldOut:
-        features = feature_map(small, scale, expansion, BUMPS, seed)
+        features = feature_map(small, scale, expansion, N_CENTRES, seed)
         problem = small.problem(features)
         plain = problem
         if expansion not in LINEAR:
@@ -269,7 +269,7 @@ def _choose_features(
         score = judge(*rung)
         if beats(score, best_score):
             best, best_score = rung, score
-    return feature_map(sample, *best, BUMPS, seed)
+    return feature_map(sample, *best, N_CENTRES, seed)
 
 
 def _rungs(
@@ -277,7 +277,7 @@ def _rungs(
 ) -> list[tuple[str, str]]:
     """Scales and expansions to compare, simplest first."""
     scales = list_scales(sample, replace(options, search=False))
-    simplest, *richer = list_expansions(sample, options.expansion, BUMPS, n_rows)
+    simplest, *richer = list_expansions(sample, options.expansion, N_CENTRES, n_rows)
     if simplest == "discriminator" and sample.log_domain_given_x is None:
         simplest = "linear"
     rungs = [(scale, simplest) for scale in scales]

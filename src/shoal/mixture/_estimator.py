@@ -24,9 +24,9 @@ from shoal.mixture._ladder import Options
 from shoal.mixture._n_classes import has_signal, pick_n_classes
 from shoal.mixture._refit import (
     MixtureRefit,
-    climb_out_of_fold,
     diagnosed_rows,
     evidence_on_a_sample,
+    optimize_out_of_fold,
 )
 from shoal.mixture._search import Solution, find_solution
 from shoal.probability import canonical_order
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# A final climb that still gains more than this over its last iterations has not ended.
+# A final optimization that gains more than this over its last iterations goes on.
 UNFINISHED = 1e-3
 LAST_ITERATIONS = 20
 # A class rarer than this everywhere holds no rows to speak of.
@@ -74,7 +74,7 @@ class DomainMixture(LatentShiftEstimator):
         Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
     search : bool, default=True
         Compare features, several starts, merge/re-seed moves and penalties on
-        held-out rows. False makes one climb with fixed penalties: many times faster,
+        held-out rows. False optimizes once with fixed penalties: many times faster,
         a little less accurate.
     scale : {"auto", "column", "global"}, default="auto"
         Unit spread for every column (measurements with units of their own), or one
@@ -82,7 +82,7 @@ class DomainMixture(LatentShiftEstimator):
     expansion : {"auto", "linear", "components", "rbf", "quadratic", "nystroem", \
 "discriminator"}, default="auto"
         What the softmax sees beside the columns themselves, or principal components
-        in their place; "auto" decides between linear and bumps at k-means centres or,
+        in their place; "auto" decides between linear and RBFs at k-means centres or,
         where there are under 20 rows a column, between linear and components.
     ridge : float, default="auto"
         Penalty on the squared weights of the softmax.
@@ -97,11 +97,11 @@ class DomainMixture(LatentShiftEstimator):
     n_random : int, default=1
         Random starts beside those from the stages, as a check on them.
     solver : {"lbfgs", "em"}, default="lbfgs"
-        For the final climb.
+        For the final optimization.
     max_iter : int, default=400
-        Iterations of the final climb.
+        Iterations of the final optimization.
     tol : float, default=1e-7
-        The climb ends when an iteration gains less than this share of the objective.
+        It ends when an iteration gains less than this share of the objective.
     max_search_rows : int, default=20000
         The search works on a sample of this size, spread evenly over the domains; the
         final fit uses all rows.
@@ -113,7 +113,7 @@ class DomainMixture(LatentShiftEstimator):
     check_identifiable : bool, default=True
         Refuse more classes than domains (A.1); False only warns.
     n_jobs : int, default=None
-        Climbs that run side by side (threads); the result does not depend on it.
+        Optimizations that run side by side (threads); the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -138,10 +138,10 @@ class DomainMixture(LatentShiftEstimator):
     move_gains_ : list of float
         Drop of the objective by each merge/re-seed move that was kept.
     history_ : list of float
-        Objective after each iteration: the winning climb's under the first penalties,
-        then the final climb's under those chosen.
+        Objective after each iteration: of the winning start under the first penalties,
+        then of the final optimization under those chosen.
     n_iter_ : int
-        Iterations of the final climb.
+        Iterations of the final optimization.
     weighted_ : bool
         Whether fit was given ``sample_weight``.
     n_classes_, n_features_in_, class_names_
@@ -380,7 +380,7 @@ class DomainMixture(LatentShiftEstimator):
         tail = solution.fit.history[-min(self.n_iter_, LAST_ITERATIONS) :]
         if not solution.fit.converged and tail[0] - tail[-1] > UNFINISHED:
             warnings.warn(
-                f"the final climb was cut at max_iter={self.max_iter} while the "
+                f"the final optimization was cut at max_iter={self.max_iter} while the "
                 f"objective still fell; raise max_iter",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -408,7 +408,7 @@ class DomainMixture(LatentShiftEstimator):
     def _out_of_fold(
         self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator
     ) -> "OutOfFold":
-        return climb_out_of_fold(self, rows, folds)
+        return optimize_out_of_fold(self, rows, folds)
 
     def _evidence(self, X: Any, domains: Any, trials: "Trials") -> "Evidence":
         return evidence_on_a_sample(self, X, domains, trials)

@@ -8,7 +8,7 @@ import numpy as np
 from shoal.likelihood._features import LINEAR, SCALES, FeatureMap
 from shoal.likelihood._held_out import HeldOut, held_out
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
-from shoal.likelihood._rows import BUMPS, TrainingRows, feature_map, list_expansions
+from shoal.likelihood._rows import N_CENTRES, TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import Start, best_starts, find_starts
 from shoal.validation._sampling import fold_of_rows
 
@@ -167,11 +167,11 @@ class _Ladder:
         known: list[Start] | None = None,
         judged: bool = True,
     ) -> Rung:
-        features = feature_map(self.sample, scale, expansion, BUMPS, self.seed)
+        features = feature_map(self.sample, scale, expansion, N_CENTRES, self.seed)
         problem = self.sample.problem(features)
         rng = np.random.default_rng(self.seed)
         starts = known or self._find_starts(features, problem, rng)
-        ranked = _climb_starts(problem, starts, self.options, rng)
+        ranked = _optimize_starts(problem, starts, self.options, rng)
         score = None
         if judged:
             score = _judge(problem, ranked[0][1], self.options, self.folds)
@@ -213,7 +213,7 @@ def beats(score: HeldOut, simple: HeldOut) -> bool:
     return score.mean - simple.mean > doubt + LEAST_GAIN
 
 
-def _climb_starts(
+def _optimize_starts(
     problem: MixtureProblem,
     starts: list[Start],
     options: Options,

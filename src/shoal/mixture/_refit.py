@@ -13,10 +13,10 @@ from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
 from shoal.likelihood._starts import (
     anchor_guesses,
-    climb,
     cluster_counts,
     cluster_rows,
     joint_table,
+    optimize_from,
 )
 from shoal.mixture._curve import Curve, Point, baseline, make_curve, quiet_rank
 from shoal.probability import TINY, domain_given_class, normalize_rows
@@ -110,7 +110,7 @@ class MixtureRefit:
         clusters = self.clusters[int(generator.integers(len(self.clusters)))]
         table = joint_table(problem, *clusters)
         guess = dict(anchor_guesses(table, self.estimator.n_classes_))["em"]
-        return climb(
+        return optimize_from(
             problem,
             guess,
             self.estimator.penalties_,
@@ -163,7 +163,9 @@ def diagnosed_rows(
     )
 
 
-def climb_out_of_fold(estimator: Any, rows: DiagnosedRows, folds: Array) -> OutOfFold:
+def optimize_out_of_fold(
+    estimator: Any, rows: DiagnosedRows, folds: Array
+) -> OutOfFold:
     """The climb repeated without each fold, from the fitted q(d|y): in its basin."""
     problem, n_folds = rows.problem, int(folds.max()) + 1
     start, penalties = estimator.domain_given_class_, estimator.penalties_
@@ -172,7 +174,7 @@ def climb_out_of_fold(estimator: Any, rows: DiagnosedRows, folds: Array) -> OutO
     for fold in range(n_folds):
         train = problem.take(np.flatnonzero(folds != fold))
         test = np.flatnonzero(folds == fold)
-        fit = climb(train, start, penalties, n_joint=N_OUT_OF_FOLD)
+        fit = optimize_from(train, start, penalties, n_joint=N_OUT_OF_FOLD)
         class_given_x[test] = problem.take(test).class_given_x(fit.weights)
         corners[fold] = fit.domain_given_class
         weight[fold] = train.row_weight @ train.class_given_x(fit.weights)

@@ -142,11 +142,11 @@ def _choose_penalties(
     chosen = options.first_penalties(problem, len(fit.weights))
     if options.dirichlet is None:
         path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in DIRICHLETS]
-        tried = _climb_path(path, 0, scores)
+        tried = _follow_path(path, 0, scores)
         chosen = max(tried, key=lambda penalty: tried[penalty].mean)
     if options.ridge is None:
         path = [replace(chosen, ridge=chosen.ridge * RIDGE_FACTOR**s) for s in STEPS]
-        tried = _climb_path(path, STEPS.index(0), scores)
+        tried = _follow_path(path, STEPS.index(0), scores)
         chosen = min(_within_one_error(tried), key=lambda penalty: penalty.ridge)
     if options.confidence is None:
         path = [replace(chosen, confidence=value) for value in CONFIDENCES]
@@ -155,7 +155,7 @@ def _choose_penalties(
     return chosen
 
 
-def _climb_path(
+def _follow_path(
     path: list[Penalties],
     first: int,
     scores: Callable[[list[Penalties]], list[HeldOut]],

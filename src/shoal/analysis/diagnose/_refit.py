@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from shoal.analysis.diagnose._rows import DiagnosisRows
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
-from shoal.likelihood._starts import best_starts, climb, find_starts
+from shoal.likelihood._starts import best_starts, find_starts, optimize_from
 from shoal.probability import balance_domains, class_posterior
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +113,7 @@ class Restart:
 
 def refit(rows: DiagnosisRows, domain_given_class: Array) -> Refit:
     """Climb the likelihood from a q(d|y) and compare the outcome with the rows."""
-    fit = climb(
+    fit = optimize_from(
         rows.problem,
         domain_given_class,
         rows.penalties,

@@ -33,7 +33,7 @@ MAX_COLUMNS = 20
 # The refit's own penalties: enough to end the climb, too little to bend it.
 REFIT_RIDGE = 1e-4
 REFIT_DIRICHLET = 0.1  # imaginary rows for each class and domain
-BUMPS = (60,)
+N_CENTRES = (60,)
 
 
 # ---- what an estimator says of its rows ----------------------------------------------
@@ -124,13 +124,13 @@ def sample_rows(
     return X[taken], replace(numbers, X=used[taken])
 
 
-def rows_with_bumps(
+def rows_with_rbf(
     estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
 ) -> DiagnosedRows:
     """Numeric rows of any estimator: RBF features stand beside the columns."""
     X, rows = sample_rows(estimator, X, codes, max_rows, rng)
-    richest = list_expansions(rows, "auto", BUMPS)[-1]
-    features = feature_map(rows, "column", richest, BUMPS, draw_seed(rng))
+    richest = list_expansions(rows, "auto", N_CENTRES)[-1]
+    features = feature_map(rows, "column", richest, N_CENTRES, draw_seed(rng))
     return DiagnosedRows(X, rows, features, estimator._posterior(X, rows.codes, None))
 
 

@@ -47,7 +47,7 @@ CLASSES = {
     "Novelty": "shoal._novelty",
     "Penalties": "shoal.likelihood._problem",
     "PointMassDiscretizer": "shoal.stages.discretize._masses",
-    "RadialBumps": "shoal.stages.discriminate._named",
+    "RBFFeatures": "shoal.stages.discriminate._named",
     "RankResult": "shoal._rank",
 }
 

@@ -16,7 +16,7 @@ from shoal.stages.discriminate._early_stopping import (
 from shoal.stages.discriminate._estimator import Discriminator
 from shoal.stages.discriminate._named import (
     LeadingComponents,
-    RadialBumps,
+    RBFFeatures,
     named_discriminator,
 )
 from shoal.stages.discriminate._oracle import OracleDiscriminator
@@ -29,7 +29,7 @@ __all__ = [
     "EarlyStoppedMLP",
     "LeadingComponents",
     "OracleDiscriminator",
-    "RadialBumps",
+    "RBFFeatures",
     "choose_discriminator",
     "cross_fit_proba",
     "fit_calibration",

@@ -16,7 +16,7 @@ from shoal.stages.discriminate._crossfit import (
     rows_per_domain,
     takes_sample_weight,
 )
-from shoal.stages.discriminate._named import RadialBumps, named_discriminator
+from shoal.stages.discriminate._named import RBFFeatures, named_discriminator
 from shoal.stages.discriminate._oracle import OracleDiscriminator
 from shoal.validation import row_weights
 
@@ -61,7 +61,7 @@ def worth_trying(name: str, n_samples: int, n_features: int) -> bool:
         return is_wide(n_samples, n_features)
     columns = {
         "quadratic": n_features * (n_features + 3) // 2,
-        "rbf": n_features + RadialBumps().n_centers,
+        "rbf": n_features + RBFFeatures().n_centers,
     }.get(name)
     if columns is None:
         return True

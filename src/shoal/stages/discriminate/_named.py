@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from shoal._features import bump_width, few_components, gaussian_bumps, unit_components
+from shoal._features import few_components, rbf_features, rbf_width, unit_components
 from shoal.stages.discriminate._early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
@@ -17,10 +17,10 @@ from shoal.stages.discriminate._early_stopping import (
 Array = np.ndarray[Any, Any]
 
 
-class RadialBumps(TransformerMixin, BaseEstimator):
-    """The columns of X, followed by Gaussian bumps at k-means centres.
+class RBFFeatures(TransformerMixin, BaseEstimator):
+    """The columns of X, followed by Gaussian RBFs at k-means centres.
 
-    The width of all bumps is half the median distance between centres.
+    The width of all of them is half the median distance between centres.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RadialBumps(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Place the bumps; ``y`` is ignored."""
+        """Place the centres; ``y`` is ignored."""
         from sklearn.cluster import KMeans
 
         X = validate_data(self, X, dtype=[np.float64, np.float32])
@@ -59,15 +59,15 @@ class RadialBumps(TransformerMixin, BaseEstimator):
         n_centers = max(1, min(self.n_centers, distinct, len(X) // 2))
         kmeans = KMeans(n_centers, n_init=1, max_iter=50, random_state=random_state)
         self.centers_ = kmeans.fit(X).cluster_centers_
-        self.width_ = bump_width(self.centers_)
+        self.width_ = rbf_width(self.centers_)
         return self
 
     def transform(self, X: Any) -> Array:
-        """Columns of X, then one bump per centre."""
+        """Columns of X, then one RBF per centre."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        bumps = gaussian_bumps(X, self.centers_, self.width_)
-        return np.hstack([X, bumps.astype(X.dtype, copy=False)])
+        expanded = rbf_features(X, self.centers_, self.width_)
+        return np.hstack([X, expanded.astype(X.dtype, copy=False)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -140,7 +140,7 @@ def _quadratic(counts: Array) -> Any:
 
 
 def _rbf(counts: Array) -> Any:
-    return _log_linear(RadialBumps())
+    return _log_linear(RBFFeatures())
 
 
 def _mlp(counts: Array) -> Any:
@@ -187,7 +187,7 @@ def named_discriminator(name: str, counts: Array) -> Any:
     name : {"components", "logistic", "quadratic", "rbf", "mlp", "boost", "lightgbm"}
         Logistic regression on principal components of the standardized columns, on
         these themselves ("logistic"), with their squares and products
-        ("quadratic") or with :class:`RadialBumps` ("rbf"); a network with the best
+        ("quadratic") or with :class:`RBFFeatures` ("rbf"); a network with the best
         held-out epoch ("mlp"); trees with early stopping, of scikit-learn ("boost")
         or of lightgbm.
     counts : ndarray of shape (n_domains,)

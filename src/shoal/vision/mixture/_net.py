@@ -11,7 +11,7 @@ from torch.nn import functional
 from shoal._novelty import fit_novelty
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
-from shoal.likelihood._starts import climb
+from shoal.likelihood._starts import optimize_from
 from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order, class_posterior, normalize_rows
 from shoal.validation import row_weights
@@ -75,7 +75,7 @@ def refit_part(
     weight = row_weights(codes[order], mixture.domain_weight_)
     problem = MixtureProblem(design, codes[order], weight, len(mixture.domains_))
     penalties = mixture.penalties_
-    first = climb(problem, mixture.domain_given_class_, penalties)
+    first = optimize_from(problem, mixture.domain_given_class_, penalties)
     return optimize(
         problem,
         first.weights,
