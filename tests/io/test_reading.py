@@ -452,7 +452,8 @@ def test_a_sample_is_the_same_for_a_seed(
 def test_a_sample_of_many_batches_is_even(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.io.source._open.SAMPLE_BATCH", 100)
+    for home in ("_format", "_columnar"):
+        monkeypatch.setattr(f"shoal.io.source.{home}.SAMPLE_BATCH", 100)
     n_rows = 20_000
     data = pd.DataFrame(
         {"place": np.arange(n_rows) % 2, "row": np.arange(n_rows) + 0.5}

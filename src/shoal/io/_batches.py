@@ -17,18 +17,16 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
-from shoal.io.source import _columnar as columnar
-from shoal.io.source import _delimited as delimited
-from shoal.io.source._anndata import H5adRows, opened
-from shoal.io.source._arrays import map_npy, read_side
+from shoal.io.source._format import Content, Format
 from shoal.io.source._open import (
+    are_paths,
     file_names,
     find_file,
+    format_of,
     is_path,
     open_content,
-    recognise,
 )
-from shoal.io.source._options import MISSING, Content, Options
+from shoal.io.source._options import MISSING, Options
 from shoal.io.table._cells import row_number, stripped
 from shoal.io.table._schema import FILL, Schema
 from shoal.io.table._table import Column, Message, Table
@@ -92,8 +90,7 @@ def batches(
         encoding=encoding,
         na=[token for token in schema.missing if token not in MISSING],
     )
-    several = isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
-    paths = list(data) if several else [data]
+    paths = list(data) if are_paths(data) else [data]
     names = file_names(paths) if all(map(is_path, paths)) else [None]
     start = n_placed = n_kept = 0
     for path, name in zip(paths, names, strict=True):
@@ -139,13 +136,13 @@ def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Me
         return content, []
     first = row_number(series, empty)
     text = f"rows without a domain are left out (first: row {first})"
-    return _take(content, ~empty), [Message("W144", text, "fill them in to keep them")]
+    return content.take(~empty), [Message("W144", text, "fill them in to keep them")]
 
 
 def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
     """The rows that lack no value, and W144 where some do."""
     whole, messages = complete_rows(content.frame, schema)
-    return (_take(content, whole) if messages else content), messages
+    return (content.take(whole) if messages else content), messages
 
 
 def complete_rows(
@@ -232,70 +229,35 @@ def _contents(
         yield from _pictures(data, options, schema, batch_rows)
         return
     options = replace(options, require_domain=False)
-    if is_path(data) and str(data) != "-":
-        path = find_file(data)
-        if not path.is_dir():
-            format = recognise(path, options.format)
-            if format in ("csv", "tsv", "parquet", "feather"):
-                yield from _frames(path, format, options, schema, batch_rows)
-                return
-            if format == "npy":
-                yield from _mapped(path, options, batch_rows)
-                return
-            if format == "h5ad":
-                yield from _annotated(path, options, batch_rows)
-                return
-    elif is_path(data):
+    if is_path(data) and str(data) == "-":
         with tempfile.TemporaryDirectory() as folder:  # memory is what must not grow
             spooled = Path(folder, "standard-input.csv")
             with spooled.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-            format = options.format or "csv"
-            yield from _frames(spooled, format, options, schema, batch_rows)
+            yield from _contents(spooled, options, schema, batch_rows)
         return
+    path = find_file(data) if is_path(data) else None
+    if path is not None and path.is_file():
+        format = format_of(path, options.format)
+        if format.pieces is not None:
+            how = _columns(format, path, options, schema)
+            yield from format.pieces(path, options, batch_rows=batch_rows, **how)
+            return
     yield from _cut(open_content(data, options), batch_rows)
 
 
-def _frames(
-    path: Path, format: str, options: Options, schema: Schema, batch_rows: int
-) -> Iterator[Content]:
+def _columns(
+    format: Format, path: Path, options: Options, schema: Schema
+) -> dict[str, Any]:
+    """Which columns of a table to read, and whose cells stay text."""
+    if format.columns is None:
+        return {}
     options.refuse_unfit(table=True)
-    told = replace(options, format=format)
-    if format in ("csv", "tsv"):
-        known = delimited.read_header(path, told)
-    else:
-        known = columnar.columns_of(path, format)
     wanted = {*schema.needed, schema.id, schema.label, options.domain}
-    columns = [name for name in known if name in wanted]
+    columns = [name for name in format.columns(path, options) if name in wanted]
     schema.require(columns)
-    if format in ("csv", "tsv"):
-        numbers = {one.name for one in schema.features if one.kind != "category"}
-        frames = delimited.read_chunks(
-            path,
-            told,
-            batch_rows=batch_rows,
-            columns=columns,
-            as_text=set(columns) - numbers,
-        )
-    else:
-        frames = columnar.read_chunks(
-            path, format, batch_rows=batch_rows, columns=columns
-        )
-    for frame in frames:
-        yield Content(frame=frame)
-
-
-def _mapped(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
-    matrix = map_npy(path)
-    domains = None
-    if options.domain_file is not None:
-        domains = read_side(Path(options.domain_file), matrix.shape[0])
-    for first in range(0, matrix.shape[0], batch_rows):
-        rows = np.array(matrix[first : first + batch_rows])
-        frame = pd.DataFrame(index=pd.RangeIndex(first, first + len(rows)))
-        if domains is not None:
-            frame["domain"] = domains[first : first + len(rows)]
-        yield Content(frame=frame, matrix=rows)
+    numbers = {one.name for one in schema.features if one.kind != "category"}
+    return {"columns": columns, "as_text": set(columns) - numbers}
 
 
 def _pictures(
@@ -326,20 +288,6 @@ def _pictures(
         messages = ()
 
 
-def _annotated(path: Path, options: Options, batch_rows: int) -> Iterator[Content]:
-    with opened(path) as file:
-        rows = H5adRows(file, options)
-        for first in range(0, rows.n_rows, batch_rows):
-            stop = min(first + batch_rows, rows.n_rows)
-            obs = rows.obs.iloc[first:stop]
-            yield Content(
-                frame=obs.set_axis(pd.RangeIndex(first, stop)),
-                matrix=rows.take(first, stop),
-                matrix_names=rows.names,
-                ids=obs.index.to_numpy(),
-            )
-
-
 def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
     """Batches of what is in memory already."""
     if content.kind == "images":
@@ -347,15 +295,4 @@ def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
             "E133", "this model takes numbers, not images", "embed the images first"
         )
     for first in range(0, content.n_rows, batch_rows):
-        yield _take(content, slice(first, first + batch_rows))
-
-
-def _take(content: Content, rows: Any) -> Content:
-    """Some of its rows: a slice or a mask."""
-    return Content(
-        frame=content.frame.iloc[rows],
-        matrix=None if content.matrix is None else content.matrix[rows],
-        matrix_names=content.matrix_names,
-        ids=None if content.ids is None else np.asarray(content.ids)[rows],
-        messages=content.messages,
-    )
+        yield content.take(slice(first, first + batch_rows))

@@ -69,7 +69,8 @@ def read(
     drop : list of str, default=()
         Columns to leave out.
     text : str, default=None
-        Column whose words are counted (see :mod:`shoal.io.source._text`).
+        Column whose words are counted: those in two rows at least and in half of the
+        rows at most, and of them the 5,000 most frequent.
     counts : bool, default=False
         The columns are counts of words: whole numbers from 0.
     layer, use_rep : str, default=None

@@ -15,7 +15,8 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, require
-from shoal.io.source._options import Content, Options, is_sparse
+from shoal.io.source._format import Content, Format, is_sparse, readable
+from shoal.io.source._options import Options
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +35,23 @@ def read_h5ad(path: Path, options: Options) -> Content:
             ids=rows.obs.index.to_numpy(),
             annotated=True,
         )
+
+
+def h5ad_pieces(
+    path: Path, options: Options, *, batch_rows: int, **_: Any
+) -> Iterator[Content]:
+    """The same, some rows at a time."""
+    with opened(path) as file:
+        rows = H5adRows(file, options)
+        for first in range(0, rows.n_rows, batch_rows):
+            stop = min(first + batch_rows, rows.n_rows)
+            obs = rows.obs.iloc[first:stop]
+            yield Content(
+                frame=obs.set_axis(pd.RangeIndex(first, stop)),
+                matrix=rows.take(first, stop),
+                matrix_names=rows.names,
+                ids=obs.index.to_numpy(),
+            )
 
 
 def take_anndata(data: Any, options: Options) -> Content:
@@ -59,18 +77,9 @@ def take_anndata(data: Any, options: Options) -> Content:
 def opened(path: Path) -> Iterator[Any]:
     """The file, open for reading; whatever is wrong with it becomes E143."""
     h5py = require("h5py", "anndata", "reading h5ad files")
-    try:
-        with h5py.File(path, "r") as file:
-            yield file
-    except InputError:
-        raise
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(
-            "E143",
-            f'"{path}" cannot be read as h5ad: {reason}',
-            "check or replace the file",
-        ) from error
+    broken = (OSError, KeyError, ValueError, TypeError, RuntimeError)
+    with readable(path, broken, "h5ad"), h5py.File(path, "r") as file:
+        yield file
 
 
 class H5adRows:
@@ -200,3 +209,6 @@ def _decoded(values: Any) -> Array:
 def _plain(item: Any) -> Any:
     """A text, which some writers store as bytes."""
     return item.decode() if isinstance(item, bytes) else item
+
+
+H5AD = Format("h5ad", (".h5ad",), read=read_h5ad, pieces=h5ad_pieces)

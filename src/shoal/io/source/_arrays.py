@@ -1,9 +1,11 @@
-"""NPY, NPZ and Matrix Market files, and tables and arrays in memory."""
+"""Matrices: NPY, NPZ and Matrix Market files, and the domains of their rows."""
 
+import contextlib
 import gzip
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,9 +14,223 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
-from shoal.io._files import join
-from shoal.io.source._anndata import take_anndata
-from shoal.io.source._options import Content, Options, fingerprint_frame, is_sparse
+from shoal.io._files import check_memory
+from shoal.io.source._format import Content, Format, is_sparse, readable
+from shoal.io.source._options import Options
+
+Array = np.ndarray[Any, Any]
+
+# What numpy and zipfile raise about files that are not what they claim to be.
+BROKEN = (
+    ValueError,
+    TypeError,
+    LookupError,
+    EOFError,
+    OSError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    tokenize.TokenError,  # the header of an npy file is a Python literal
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+# An embedding with more identical rows than this share says nothing.
+IDENTICAL = 0.5
+
+# How an npz file that scipy wrote names its pieces.
+SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
+
+# First bytes of the files that numpy writes, and words of its errors about pickles.
+MAGIC = {"npy": b"\x93NUMPY", "npz": b"PK"}
+PICKLED = ("pickle", "Object arrays", "objects in")
+
+
+# ---- npy and npz ---------------------------------------------------------------------
+
+
+def read_npy(path: Path, options: Options) -> Content:
+    """A matrix; where its rows come from is said by ``domain_file``."""
+    mapped = _map_npy(path)
+    check_memory(mapped.size if options.sample is None else 0, f'"{path}"')
+    return matrix_content(np.asarray(mapped), options)
+
+
+def npy_pieces(
+    path: Path, options: Options, *, batch_rows: int, **_: Any
+) -> Iterator[Content]:
+    """The same, some rows at a time."""
+    matrix = _map_npy(path)
+    domains = None
+    if options.domain_file is not None:
+        domains = read_side(Path(options.domain_file), matrix.shape[0])
+    for first in range(0, matrix.shape[0], batch_rows):
+        rows = np.array(matrix[first : first + batch_rows])
+        frame = pd.DataFrame(index=pd.RangeIndex(first, first + len(rows)))
+        if domains is not None:
+            frame["domain"] = domains[first : first + len(rows)]
+        yield Content(frame=frame, matrix=rows)
+
+
+def _map_npy(path: Path) -> Array:
+    """A numeric array on disk, mapped instead of read, checked for its shape."""
+    with _numpy_file(path, "npy"):
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return check_matrix(array)
+
+
+def read_npz(path: Path, options: Options) -> Content:
+    """A sparse matrix as scipy writes it, or named arrays: one matrix and columns.
+
+    Every one-dimensional array is a column that ``domain``, ``id`` or ``label`` can
+    name; the matrix is called X, or is the only array with two dimensions.
+    """
+    with (
+        _numpy_file(path, "npz"),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        if SPARSE_KEYS <= set(archive.files):
+            file.seek(0)
+            matrix = sparse.csr_array(sparse.load_npz(file))
+            matrix.check_format(full_check=True)
+            arrays = {"X": matrix}
+        else:
+            arrays = {name: archive[name] for name in archive.files}
+    wide = [name for name, array in arrays.items() if array.ndim > 1]
+    name = "X" if "X" in wide else (wide[0] if len(wide) == 1 else None)
+    if name is None:
+        raise InputError(
+            "E124",
+            f'"{path}" holds {len(wide)} arrays with two dimensions, none called X',
+            "call the matrix X and the domains by a name for --domain",
+        )
+    matrix = check_matrix(arrays.pop(name))
+    columns = {key: array for key, array in arrays.items() if array.ndim == 1}
+    for key, column in columns.items():
+        check_length(matrix.shape[0], len(column), key)
+    index = pd.RangeIndex(matrix.shape[0])
+    return matrix_content(matrix, options, pd.DataFrame(columns, index))
+
+
+@contextlib.contextmanager
+def _numpy_file(path: Path, format: str) -> Iterator[None]:
+    """Errors of numpy, as coded ones; by its first bytes a file must be one of its own.
+
+    Otherwise numpy would take it for a pickle.
+    """
+    magic = MAGIC[format]
+    with path.open("rb") as file:
+        if file.read(len(magic)) != magic:
+            raise InputError(
+                "E143", f'"{path}" is not an {format} file', "check or replace the file"
+            )
+    with readable(path, BROKEN):
+        try:
+            yield
+        except BROKEN as error:
+            if any(word in str(error) for word in PICKLED):
+                raise InputError(
+                    "E102",
+                    f'"{path}" needs pickle, which shoal never loads',
+                    "save as a numeric array or parquet",
+                ) from error
+            raise
+
+
+# ---- matrices and what lies beside them ----------------------------------------------
+
+
+def matrix_content(
+    matrix: Any, options: Options, frame: pd.DataFrame | None = None
+) -> Content:
+    """Content of a matrix and the columns beside it."""
+    matrix = check_matrix(matrix)
+    if is_sparse(matrix):
+        matrix = sparse.csr_array(matrix)
+    n_rows = matrix.shape[0]
+    frame = pd.DataFrame(index=pd.RangeIndex(n_rows)) if frame is None else frame
+    if options.domain_file is not None:
+        frame = frame.assign(domain=read_side(Path(options.domain_file), n_rows))
+    elif options.domain is not None and not isinstance(options.domain, str):
+        given = pd.Series(list(options.domain), dtype=object)
+        check_length(n_rows, len(given), "domains")
+        frame = frame.assign(domain=given.infer_objects())
+    is_counts = options.counts or is_sparse(matrix)
+    return Content(
+        frame=frame, matrix=matrix, kind="counts" if is_counts else "embedding"
+    )
+
+
+def read_side(path: Path, n_rows: int) -> Any:
+    """Domains from a file of their own: npy, or one a line (a CSV with one column)."""
+    if not path.is_file():
+        raise InputError("E101", f'no file "{path}" (domain_file)', "check the path")
+    if path.suffix == ".npy":
+        with _numpy_file(path, "npy"):
+            values = np.ravel(np.load(path, allow_pickle=False))
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "E143", f'"{path}" is not UTF-8', "save it as UTF-8"
+            ) from error
+        lines = [line.strip().strip('"') for line in lines]
+        if len(lines) == n_rows + 1:  # the first line names the column
+            lines = lines[1:]
+        values = np.array(lines, dtype=object)
+    check_length(n_rows, len(values), "domains")
+    return values
+
+
+def check_length(n_rows: int, n_values: int, name: str) -> None:
+    """Raise E124 unless there is one value per row."""
+    if n_rows != n_values:
+        raise InputError(
+            "E124",
+            f"X has {n_rows:,} rows, {name} {n_values:,}",
+            "pass both from the same table",
+        )
+
+
+def check_matrix(matrix: Any) -> Any:
+    """Rows by features, of numbers, or an error that says what else it is."""
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(
+            "E102",
+            f"an array of {matrix.dtype} is not an array of numbers",
+            "save it as a numeric array or a parquet table",
+        )
+    if matrix.ndim != 2:
+        pictures = " (for pictures, a folder root/<domain>/...)"
+        raise InputError(
+            "E124",
+            f"expected rows x features, got {matrix.shape}",
+            "reshape it to two dimensions, or embed it first"
+            + pictures * (matrix.ndim == 4),
+        )
+    return matrix
+
+
+def check_varied(X: Any) -> None:
+    """E124 for an embedding in which most rows are the same."""
+    if is_sparse(X) or len(X) < 3:
+        return
+    rows = np.ascontiguousarray(X)
+    bits = rows.view(np.uint64 if rows.dtype.itemsize == 8 else np.uint32)
+    odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        # Equal rows have equal sums, in exact arithmetic modulo 2^64.
+        sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
+    share = np.unique(sums, return_counts=True)[1].max() / len(sums)
+    if share > IDENTICAL:
+        raise InputError(
+            "E124",
+            f"{share:.0%} of vectors are identical",
+            "check the encoder step; blank images?",
+        )
+
 
 # ---- matrix market -------------------------------------------------------------------
 
@@ -22,8 +238,15 @@ LONGEST_LINE = 1_000
 MOST_COMMENTS = 10_000
 
 
+def read_mtx(path: Path, options: Options) -> Content:
+    """A Matrix Market file, one row per line of ``domain_file``."""
+    return matrix_content(read_matrix_market(path), options)
+
+
 def read_matrix_market(path: Path) -> Any:
     r"""The matrix in a .mtx or .mtx.gz file: a CSR array, or dense as the file is.
+
+    Not by scipy's reader, which ends the process on some damaged files.
 
     Examples
     --------
@@ -37,7 +260,8 @@ def read_matrix_market(path: Path) -> Any:
            [0, 0, 7]])
     """
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    try:
+    broken = (ValueError, OverflowError, EOFError, OSError, zlib.error)
+    with readable(path, broken, "a Matrix Market file"):
         with opener(path, "rb") as file:
             form, field, symmetry = _read_banner(file)
             sizes = _read_sizes(file)
@@ -45,13 +269,6 @@ def read_matrix_market(path: Path) -> Any:
         if form == "array":
             return _dense(numbers, sizes, symmetry)
         return _from_entries(numbers, sizes, field, symmetry)
-    except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(
-            "E143",
-            f'"{path}" cannot be read as a Matrix Market file: {reason}',
-            "check or replace the file",
-        ) from error
 
 
 def _read_banner(file: BinaryIO) -> tuple[str, str, str]:
@@ -123,263 +340,6 @@ def _from_entries(numbers: Any, sizes: list[int], field: str, symmetry: str) -> 
     return sparse.csr_array((values, (row, column)), shape=(n_rows, n_columns))
 
 
-# ---- NPY, NPZ and Matrix Market files, and arrays in memory --------------------------
-
-Array = np.ndarray[Any, Any]
-
-# What numpy and zipfile raise about files that are not what they claim to be.
-BROKEN = (
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    OSError,
-    MemoryError,
-    RuntimeError,
-    SyntaxError,
-    tokenize.TokenError,  # the header of an npy file is a Python literal
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-# An embedding with more identical rows than this share says nothing.
-IDENTICAL = 0.5
-
-# How an npz file that scipy wrote names its pieces.
-SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
-
-
-def read_npy(path: Path, options: Options) -> Content:
-    """A matrix; where its rows come from is said by ``domain_file``."""
-    return matrix_content(np.asarray(map_npy(path)), options)
-
-
-def map_npy(path: Path) -> Array:
-    """A numeric array on disk, mapped instead of read, checked for its shape."""
-    _check_magic(path, b"\x93NUMPY", "npy")
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except BROKEN as error:
-        raise _unreadable(path, error) from error
-    return check_matrix(array)
-
-
-def read_npz(path: Path, options: Options) -> Content:
-    """A sparse matrix as scipy writes it, or named arrays: one matrix and columns.
-
-    Every one-dimensional array is a column that ``domain``, ``id`` or ``label`` can
-    name; the matrix is called X, or is the only array with two dimensions.
-    """
-    _check_magic(path, b"PK", "npz")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if SPARSE_KEYS <= set(archive.files):
-                file.seek(0)
-                matrix = sparse.csr_array(sparse.load_npz(file))
-                matrix.check_format(full_check=True)
-                return matrix_content(matrix, options)
-            arrays = {name: archive[name] for name in archive.files}
-    except InputError:
-        raise
-    except BROKEN as error:
-        raise _unreadable(path, error) from error
-    wide = [name for name, array in arrays.items() if array.ndim > 1]
-    name = "X" if "X" in wide else (wide[0] if len(wide) == 1 else None)
-    if name is None:
-        raise InputError(
-            "E124",
-            f'"{path}" holds {len(wide)} arrays with two dimensions, none called X',
-            "call the matrix X and the domains by a name for --domain",
-        )
-    matrix = check_matrix(arrays.pop(name))
-    columns = {key: array for key, array in arrays.items() if array.ndim == 1}
-    for key, column in columns.items():
-        check_length(matrix.shape[0], len(column), key)
-    return matrix_content(matrix, options, pd.DataFrame(columns))
-
-
-def read_mtx(path: Path, options: Options) -> Content:
-    """A Matrix Market file, one row per line of ``domain_file``."""
-    return matrix_content(read_matrix_market(path), options)
-
-
-def matrix_content(
-    matrix: Any, options: Options, frame: pd.DataFrame | None = None
-) -> Content:
-    """Content of a matrix and the columns beside it."""
-    matrix = check_matrix(matrix)
-    if is_sparse(matrix):
-        matrix = sparse.csr_array(matrix)
-    n_rows = matrix.shape[0]
-    frame = pd.DataFrame(index=pd.RangeIndex(n_rows)) if frame is None else frame
-    if options.domain_file is not None:
-        frame = frame.assign(domain=read_side(Path(options.domain_file), n_rows))
-    elif options.domain is not None and not isinstance(options.domain, str):
-        given = pd.Series(list(options.domain), dtype=object)
-        check_length(n_rows, len(given), "domains")
-        frame = frame.assign(domain=given.infer_objects())
-    is_counts = options.counts or is_sparse(matrix)
-    return Content(
-        frame=frame, matrix=matrix, kind="counts" if is_counts else "embedding"
-    )
-
-
-def read_side(path: Path, n_rows: int) -> Any:
-    """Domains from a file of their own: npy, or one a line (a CSV with one column)."""
-    if not path.is_file():
-        raise InputError("E101", f'no file "{path}" (domain_file)', "check the path")
-    if path.suffix == ".npy":
-        _check_magic(path, b"\x93NUMPY", "npy")
-        try:
-            values = np.load(path, allow_pickle=False)
-        except BROKEN as error:
-            raise _unreadable(path, error) from error
-        values = np.ravel(values)
-    else:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                "E143", f'"{path}" is not UTF-8', "save it as UTF-8"
-            ) from error
-        lines = [line.strip().strip('"') for line in lines]
-        if len(lines) == n_rows + 1:  # the first line names the column
-            lines = lines[1:]
-        values = np.array(lines, dtype=object)
-    check_length(n_rows, len(values), "domains")
-    return values
-
-
-def check_length(n_rows: int, n_values: int, name: str) -> None:
-    """Raise E124 unless there is one value per row."""
-    if n_rows != n_values:
-        raise InputError(
-            "E124",
-            f"X has {n_rows:,} rows, {name} {n_values:,}",
-            "pass both from the same table",
-        )
-
-
-def check_matrix(matrix: Any) -> Any:
-    """Rows by features, of numbers, or an error that says what else it is."""
-    if matrix.dtype.kind not in "biuf":
-        raise InputError(
-            "E102",
-            f"an array of {matrix.dtype} is not an array of numbers",
-            "save it as a numeric array or a parquet table",
-        )
-    if matrix.ndim != 2:
-        pictures = " (for pictures, a folder root/<domain>/...)"
-        raise InputError(
-            "E124",
-            f"expected rows x features, got {matrix.shape}",
-            "reshape it to two dimensions, or embed it first"
-            + pictures * (matrix.ndim == 4),
-        )
-    return matrix
-
-
-def check_varied(X: Any) -> None:
-    """E124 for an embedding in which most rows are the same."""
-    if is_sparse(X) or len(X) < 3:
-        return
-    rows = np.ascontiguousarray(X)
-    bits = rows.view(np.uint64 if rows.dtype.itemsize == 8 else np.uint32)
-    odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        # Equal rows have equal sums, in exact arithmetic modulo 2^64.
-        sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
-    share = np.unique(sums, return_counts=True)[1].max() / len(sums)
-    if share > IDENTICAL:
-        raise InputError(
-            "E124",
-            f"{share:.0%} of vectors are identical",
-            "check the encoder step; blank images?",
-        )
-
-
-def _check_magic(path: Path, magic: bytes, format: str) -> None:
-    """Say that a file is no npy or npz file, before numpy takes it for a pickle."""
-    with path.open("rb") as file:
-        if file.read(len(magic)) != magic:
-            raise InputError(
-                "E143", f'"{path}" is not an {format} file', "check or replace the file"
-            )
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    if any(word in str(error) for word in ("pickle", "Object arrays", "objects in")):
-        return InputError(
-            "E102",
-            f'"{path}" needs pickle, which shoal never loads',
-            "save as a numeric array or parquet",
-        )
-    reason = " ".join(str(error).split())[:120] or type(error).__name__
-    return InputError(
-        "E143", f'"{path}" cannot be read: {reason}', "check or replace the file"
-    )
-
-
-# ---- Tables, arrays and AnnData objects that are in memory already -------------------
-
-
-def take(data: Any, options: Options) -> Content:
-    """Content of a pandas, polars or pyarrow table, AnnData object or array."""
-    if hasattr(data, "obs") and hasattr(data, "X"):
-        return take_anndata(data, options)
-    if isinstance(data, np.ndarray) or is_sparse(data):
-        content = matrix_content(data, options)
-        return _with_source(content, content.matrix)
-    index = getattr(data, "index", None) if isinstance(data, pd.DataFrame) else None
-    frame = to_frame(data)
-    plain = index is None or isinstance(index, pd.RangeIndex)
-    return Content(
-        frame=frame,
-        ids=None if plain else np.asarray(index),
-        source={
-            "path": None,
-            "fingerprint": fingerprint_frame(frame),
-            "rows": len(frame),
-            "bytes": int(frame.memory_usage(index=False).sum()),
-        },
-    )
-
-
-def to_frame(data: Any) -> pd.DataFrame:
-    """A pandas frame whose index counts the rows, of any kind of table."""
-    if isinstance(data, pd.DataFrame):
-        frame = data.reset_index(drop=True)
-    elif type(data).__module__.partition(".")[0] == "polars":
-        # Through numpy: polars' own way to pandas needs pyarrow as well.
-        eager = data.collect() if hasattr(data, "collect") else data
-        frame = pd.DataFrame({name: eager[name].to_numpy() for name in eager.columns})
-    elif hasattr(data, "to_pandas"):
-        frame = data.to_pandas()
-    else:
-        raise TypeError(
-            "data must be a path, a list of paths, '-', an array, or a pandas, polars "
-            f"or pyarrow table, got {type(data).__name__}"
-        )
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    repeated = frame.columns[frame.columns.duplicated()].tolist()
-    if repeated:
-        raise InputError(
-            "E107",
-            f"the table has several columns called {join(repeated)}",
-            "rename or remove the copies",
-        )
-    if frame.empty:
-        raise InputError("E114", "the table has no rows", "check how it was made")
-    return frame
-
-
-def _with_source(content: Content, matrix: Any) -> Content:
-    values = matrix.data if is_sparse(matrix) else matrix
-    frame = pd.DataFrame({"x": np.ravel(np.asarray(values))})
-    content.source.update(
-        path=None,
-        fingerprint=fingerprint_frame(frame),
-        rows=int(matrix.shape[0]),
-        bytes=int(values.nbytes),
-    )
-    return content
+NPY = Format("npy", (".npy",), read=read_npy, pieces=npy_pieces)
+NPZ = Format("npz", (".npz",), read=read_npz)
+MTX = Format("mtx", (".mtx", ".mtx.gz"), read=read_mtx)

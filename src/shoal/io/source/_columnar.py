@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from shoal.exceptions import InputError
-from shoal.io._files import require
+from shoal.io._files import check_memory, require
+from shoal.io.source._format import SAMPLE_BATCH, Content, Format, readable, sampled
+from shoal.io.source._options import Options
 
 # Columns are read piece by piece: otherwise whole row groups, a million rows by
 # default, come into memory at once (measured: 120 MiB instead of 300 for 20 columns).
@@ -18,7 +20,7 @@ BOUNDED = {"pre_buffer": False, "buffer_size": 1 << 18}
 def columns_of(path: Path, format: str) -> list[str]:
     """Column names, without reading a row."""
     with _opened(path, format) as file:
-        return list(_schema(file).names)
+        return list((file.schema_arrow if format == "parquet" else file.schema).names)
 
 
 def n_rows_of(path: Path, format: str) -> int:
@@ -30,11 +32,16 @@ def n_rows_of(path: Path, format: str) -> int:
         return sum(file.get_batch(index).num_rows for index in batches)
 
 
-def read_columnar(path: Path, format: str) -> pd.DataFrame:
-    """A whole file."""
+def read_columnar(path: Path, options: Options, *, format: str) -> Content:
+    """A whole file, or rows drawn from all of it."""
+    if options.sample is not None:
+        frames = read_chunks(path, format, batch_rows=SAMPLE_BATCH)
+        return Content(frame=sampled(frames, options.sample, options.seed))
+    n_columns = len(columns_of(path, format))
+    check_memory(n_rows_of(path, format) * n_columns, f'"{path}"')
     with _opened(path, format) as file:
         table = file.read() if format == "parquet" else file.read_all()
-        return _to_pandas(table)
+        return Content(frame=_to_pandas(table))
 
 
 def read_chunks(
@@ -81,8 +88,8 @@ def _batches(
 def _opened(path: Path, format: str) -> Iterator[Any]:
     """A ParquetFile or an Arrow file reader; its errors become E143."""
     purpose = f"reading {format} files"
-    pyarrow = require("pyarrow", "parquet", purpose)
     with readable_errors(path, format):
+        pyarrow = require("pyarrow", "parquet", purpose)
         if format == "parquet":
             parquet = require("pyarrow.parquet", "parquet", purpose)
             with parquet.ParquetFile(path, **BOUNDED) as file:
@@ -92,25 +99,11 @@ def _opened(path: Path, format: str) -> Iterator[Any]:
                 yield pyarrow.ipc.open_file(source)
 
 
-@contextlib.contextmanager
-def readable_errors(path: Path, format: str) -> Iterator[None]:
+def readable_errors(path: Path, format: str) -> contextlib.AbstractContextManager[None]:
     """Whatever Arrow says of a file it cannot read, as E143."""
     pyarrow = require("pyarrow", "parquet", f"reading {format} files")
-    try:
-        yield
-    except InputError:
-        raise
-    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(
-            "E143",
-            f'"{path}" cannot be read as {format}: {reason}',
-            "check or replace the file, or name its format with --format",
-        ) from error
-
-
-def _schema(file: Any) -> Any:
-    return getattr(file, "schema_arrow", None) or file.schema
+    broken = (pyarrow.ArrowException, OSError, ValueError, KeyError)
+    return readable(path, broken, format, ", or name its format with --format")
 
 
 def _to_pandas(table: Any) -> pd.DataFrame:
@@ -118,3 +111,31 @@ def _to_pandas(table: Any) -> pd.DataFrame:
     table.validate(full=True)
     # An index that pandas stored is a column like any other; dates keep their kind.
     return table.to_pandas(ignore_metadata=True)
+
+
+def _pieces(
+    path: Path,
+    options: Options,
+    *,
+    batch_rows: int,
+    columns: list[str] | None = None,
+    as_text: set[str] | None = None,
+    format: str,
+) -> Iterator[Content]:
+    for frame in read_chunks(path, format, batch_rows=batch_rows, columns=columns):
+        yield Content(frame=frame)
+
+
+def _columnar(name: str, *endings: str) -> Format:
+    return Format(
+        name,
+        endings,
+        read=partial(read_columnar, format=name),
+        pieces=partial(_pieces, format=name),
+        columns=lambda path, options: columns_of(path, name),
+        n_rows=partial(n_rows_of, format=name),
+    )
+
+
+PARQUET = _columnar("parquet", ".parquet", ".pq")
+FEATHER = _columnar("feather", ".feather", ".arrow")

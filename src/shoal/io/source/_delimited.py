@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import join
+from shoal.io._files import check_memory, join
+from shoal.io.source._format import SAMPLE_BATCH, Content, Format, sampled
 from shoal.io.source._options import Options
 
 # ---- Files that are not what their names say, told by their first bytes --------------
@@ -94,6 +95,11 @@ def _zipped(file: Any) -> tuple[str, str]:
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Enough for any header, and for a look at the first row.
 HEAD_BYTES = 1 << 20
+# Enough to see how long a line is.
+LOOK_BYTES = 1 << 16
+# Bytes of text that one number of a table takes, seen often; .gz makes six of one.
+BYTES_PER_CELL = 6.0
+UNPACKED = 6
 
 # Before pandas 3.1, numbers are off by some last digits unless one asks; since then,
 # asking is deprecated.
@@ -104,11 +110,15 @@ EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
 File = Path | io.BytesIO
 
 
-def read_delimited(
-    file: File, options: Options, *, columns: list[str] | None = None
-) -> pd.DataFrame:
-    """A whole CSV or TSV file; ``columns`` limits what is kept."""
-    return next(read_chunks(file, options, columns=columns, batch_rows=None))
+def read_delimited(file: File, options: Options) -> Content:
+    """A whole CSV or TSV file, or rows drawn from all of it."""
+    if options.sample is not None:
+        frames = read_chunks(file, options, batch_rows=SAMPLE_BATCH)
+        return Content(frame=sampled(frames, options.sample, options.seed))
+    if isinstance(file, Path):
+        unpacked = file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1)
+        check_memory(unpacked / BYTES_PER_CELL, f'"{file}"')
+    return Content(frame=next(read_chunks(file, options, batch_rows=None)))
 
 
 def read_chunks(
@@ -205,10 +215,8 @@ def _separator(file: File, options: Options) -> str:
                 "E002", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
             )
         return separator
-    tabs = options.format == "tsv" or (
-        options.format is None and ".tsv" in Path(name_of(file)).suffixes
-    )
-    return "\t" if tabs else ","
+    tabs = options.format is None and isinstance(file, Path) and TSV.takes(file)
+    return "\t" if tabs or options.format == "tsv" else ","
 
 
 def _rows(text: str, separator: str) -> Iterator[list[str]]:
@@ -343,3 +351,32 @@ def _unparsable(file: File, options: Options, reason: str) -> InputError:
                     return InputError("E143", text_, hint)
         text.detach()
     return InputError("E143", f'"{name_of(file)}" cannot be split: {reason}', hint)
+
+
+# ---- the formats ---------------------------------------------------------------------
+
+
+def _pieces(file: File, options: Options, **how: Any) -> Iterator[Content]:
+    return (Content(frame=frame) for frame in read_chunks(file, options, **how))
+
+
+def _n_lines(path: Path) -> float | None:
+    """About how many lines there are, by the length of the first ones."""
+    if path.suffix == ".gz":
+        return None
+    with path.open("rb") as file:
+        head = file.read(LOOK_BYTES)
+    return path.stat().st_size * max(head.count(b"\n"), 1) / max(len(head), 1)
+
+
+CSV, TSV = (
+    Format(
+        name,
+        (f".{name}", f".{name}.gz"),
+        read=read_delimited,
+        pieces=_pieces,
+        columns=read_header,
+        n_rows=_n_lines,
+    )
+    for name in ("csv", "tsv")
+)

@@ -1,9 +1,7 @@
-"""From a path to what it holds: which format, which reader, how many rows."""
+"""From a path, several, standard input or an object in memory to what it holds."""
 
-import hashlib
 import io
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,33 +10,26 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import check_memory, join, nearest
+from shoal.io._files import digest, digest_file, join, nearest
 from shoal.io._images import holds_images
-from shoal.io.source import _columnar as columnar
-from shoal.io.source import _delimited as delimited
-from shoal.io.source._anndata import read_h5ad
-from shoal.io.source._arrays import map_npy, read_mtx, read_npy, read_npz, take
-from shoal.io.source._delimited import refuse_disguised
-from shoal.io.source._options import Content, Options, fingerprint_file
-from shoal.io.source._text import read_text_folder
+from shoal.io.source._anndata import H5AD, take_anndata
+from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
+from shoal.io.source._columnar import FEATHER, PARQUET
+from shoal.io.source._delimited import CSV, TSV, read_delimited, refuse_disguised
+from shoal.io.source._format import Content, Format, is_sparse
+from shoal.io.source._options import Options
 
-#: Endings, and the format that each stands for; .gz may follow a text format.
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".h5ad": "h5ad",
-    ".mtx": "mtx",
-}
-FORMATS = ("csv", "tsv", "parquet", "feather", "npy", "npz", "h5ad", "mtx")
-SAMPLE_BATCH = 65_536
-# Bytes of text that one number of a table takes, seen often; .gz makes six of one.
-BYTES_PER_CELL = 6.0
+#: Every format that can be read, by its name.
+FORMATS: dict[str, Format] = {}
+
+
+def register(format: Format) -> None:
+    """Make a format known to everything that reads files."""
+    FORMATS[format.name] = format
+
+
+for _format in (CSV, TSV, PARQUET, FEATHER, NPY, NPZ, H5AD, MTX):
+    register(_format)
 
 
 def is_path(data: Any) -> bool:
@@ -46,33 +37,9 @@ def is_path(data: Any) -> bool:
     return isinstance(data, (str, Path))
 
 
-def open_content(data: Any, options: Options) -> Content:
-    """Everything that a path, several paths, standard input or a table holds."""
-    if isinstance(data, (list, tuple)) and data and all(map(is_path, data)):
-        return _one(data[0], options) if len(data) == 1 else _several(data, options)
-    return _one(data, options) if is_path(data) else take(data, options)
-
-
-def recognise(path: Path, format: str | None) -> str:
-    """The format of a file by its ending, unless it was told."""
-    if format is not None:
-        if format not in FORMATS:
-            raise InputError(
-                "E102", f'there is no format "{format}"', f"use {', '.join(FORMATS)}"
-            )
-        return format
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings[-1:] == [".gz"] and endings[-2:-1] in ([".csv"], [".tsv"], [".mtx"]):
-        endings = endings[:-1]
-    known = ENDINGS.get(endings[-1]) if endings else None
-    if known is None:
-        refuse_disguised(path, str(path))
-        raise InputError(
-            "E102",
-            f'cannot tell the format of "{path}"',
-            f"add --format {'|'.join(FORMATS)}",
-        )
-    return known
+def are_paths(data: Any) -> bool:
+    """Whether ``data`` is a list of files."""
+    return isinstance(data, (list, tuple)) and bool(data) and all(map(is_path, data))
 
 
 def find_file(data: Any) -> Path:
@@ -86,12 +53,52 @@ def find_file(data: Any) -> Path:
     raise InputError("E101", f'no file or folder "{path}"', hint)
 
 
-def file_names(paths: Any) -> list[str]:
-    """A name for each of several files: without folder and endings, if that will do."""
-    stems = [Path(path).name.partition(".")[0] for path in paths]
-    if len(set(stems)) == len(stems) and all(stems):
-        return stems
-    return [str(Path(path).with_suffix("")) for path in paths]
+def format_of(path: Path, name: str | None = None) -> Format:
+    """The format of a file by its ending, unless its name was told."""
+    if name is not None:
+        if name not in FORMATS:
+            raise InputError(
+                "E102", f'there is no format "{name}"', f"use {', '.join(FORMATS)}"
+            )
+        return FORMATS[name]
+    found = next((one for one in FORMATS.values() if one.takes(path)), None)
+    if found is None:
+        refuse_disguised(path, str(path))
+        raise InputError(
+            "E102",
+            f'cannot tell the format of "{path}"',
+            f"add --format {'|'.join(FORMATS)}",
+        )
+    return found
+
+
+def open_content(data: Any, options: Options) -> Content:
+    """Everything that a path, several paths, standard input or a table holds."""
+    if are_paths(data):
+        return _one(data[0], options) if len(data) == 1 else _several(data, options)
+    return _one(data, options) if is_path(data) else _object(data, options)
+
+
+def _one(data: Any, options: Options) -> Content:
+    if str(data) == "-":
+        return _standard_input(options)
+    path = find_file(data)
+    if path.is_dir():
+        return _folder(path)
+    content = format_of(path, options.format).read(path, options)
+    if not content.n_rows:
+        raise InputError("E114", f'"{path}" has no rows', "check how it was made")
+    source = _source(content, digest_file(path), path.stat().st_size, path=str(path))
+    return replace(content, source=source)
+
+
+def _source(content: Content, fingerprint: str, n_bytes: int, **where: Any) -> Any:
+    """Where content is from and how large it is, as a table tells it."""
+    rows = content.n_rows
+    return {**where, "fingerprint": fingerprint, "rows": rows, "bytes": n_bytes}
+
+
+# ---- several files, standard input, folders ------------------------------------------
 
 
 def _several(paths: Any, options: Options) -> Content:
@@ -103,127 +110,61 @@ def _several(paths: Any, options: Options) -> Content:
             "several files must be tables with named columns",
             "put arrays into one npz file, and texts or images into one folder",
         )
-    first = parts[0].frame
+    columns = list(parts[0].frame.columns)
     for path, part in zip(paths, parts, strict=True):
-        absent = [name for name in first.columns if name not in part.frame.columns]
+        absent = [name for name in columns if name not in part.frame.columns]
         if absent:
             raise InputError(
                 "E107",
                 f'"{path}" has no column "{absent[0]}", which "{paths[0]}" has',
                 "give all files the same columns",
             )
-    names = file_names(paths)
-    by_file = None if options.domain else _free_name("file", list(first.columns))
+    by_file = None if options.domain else _free_name("file", columns)
     frames = [
-        part.frame[first.columns].assign(**({by_file: name} if by_file else {}))
-        for name, part in zip(names, parts, strict=True)
+        part.frame[columns].assign(**({by_file: name} if by_file else {}))
+        for name, part in zip(file_names(paths), parts, strict=True)
     ]
-    frame = pd.concat(frames, ignore_index=True)
-    source = {
-        "paths": [str(path) for path in paths],
-        "fingerprint": join([part.source["fingerprint"] for part in parts], 1_000),
-        "rows": len(frame),
-        "bytes": sum(part.source["bytes"] for part in parts),
-    }
-    if options.sample is not None and len(frame) > options.sample:
-        rng = np.random.default_rng(options.seed)
-        rows = np.sort(rng.choice(len(frame), options.sample, replace=False))
-        frame = frame.iloc[rows]
-    return Content(frame=frame, source=source, by_file=by_file)
+    content = Content(frame=pd.concat(frames, ignore_index=True), by_file=by_file)
+    source = _source(
+        content,
+        join([part.source["fingerprint"] for part in parts], 1_000),
+        sum(part.source["bytes"] for part in parts),
+        paths=[str(path) for path in paths],
+    )
+    return replace(content, source=source)
 
 
-def _one(data: Any, options: Options) -> Content:
-    if str(data) == "-":
-        return _from_stdin(options)
-    path = find_file(data)
-    if path.is_dir():
-        return _from_folder(path, options)
-    format = recognise(path, options.format)
-    if format == "npy":  # before it is read for its fingerprint
-        mapped = map_npy(path)
-        check_memory(mapped.size if options.sample is None else 0, f'"{path}"')
-    source = {
-        "path": str(path),
-        "fingerprint": fingerprint_file(path),
-        "bytes": path.stat().st_size,
-    }
-    readers = {"npy": read_npy, "npz": read_npz, "h5ad": read_h5ad, "mtx": read_mtx}
-    if format in readers:
-        content = readers[format](path, options)
-    else:
-        content = Content(frame=_read_table(path, format, options))
-    if not content.n_rows:
-        raise InputError("E114", f'"{path}" has no rows', "check how it was made")
-    return replace(content, source={**source, "rows": content.n_rows})
+def file_names(paths: Any) -> list[str]:
+    """A name for each of several files: without folder and endings, if that will do."""
+    stems = [Path(path).name.partition(".")[0] for path in paths]
+    if len(set(stems)) == len(stems) and all(stems):
+        return stems
+    return [str(Path(path).with_suffix("")) for path in paths]
 
 
-def _read_table(path: Path, format: str, options: Options) -> pd.DataFrame:
-    if options.sample is not None:
-        return _sampled(_chunks(path, format, options), options.sample, options.seed)
-    if format in ("csv", "tsv"):
-        unpacked = path.stat().st_size * (6 if path.suffix == ".gz" else 1)
-        check_memory(unpacked / BYTES_PER_CELL, f'"{path}"')
-        return delimited.read_delimited(path, replace(options, format=format))
-    n_columns = len(columnar.columns_of(path, format))
-    check_memory(columnar.n_rows_of(path, format) * n_columns, f'"{path}"')
-    return columnar.read_columnar(path, format)
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
-def _chunks(path: Path, format: str, options: Options) -> Iterator[pd.DataFrame]:
-    if format in ("csv", "tsv"):
-        told = replace(options, format=format)
-        return delimited.read_chunks(path, told, batch_rows=SAMPLE_BATCH)
-    return columnar.read_chunks(path, format, batch_rows=SAMPLE_BATCH)
-
-
-def _sampled(frames: Iterator[pd.DataFrame], n_rows: int, seed: int) -> pd.DataFrame:
-    """So many rows, all sets of them equally likely, from one pass in bounded memory.
-
-    Every row draws a number, and the rows with the smallest numbers stay.
-    """
-    rng = np.random.default_rng(seed)
-    kept: list[tuple[Any, pd.DataFrame]] = []
-    waiting = 0
-
-    def shrink() -> None:
-        keys = np.concatenate([key for key, _ in kept])
-        rows = pd.concat([frame for _, frame in kept])
-        best = np.sort(np.argpartition(keys, min(n_rows, len(keys)) - 1)[:n_rows])
-        kept[:] = [(keys[best], rows.iloc[best])]
-
-    for frame in frames:
-        kept.append((rng.random(len(frame)), frame))
-        waiting += len(frame)
-        if waiting > 4 * n_rows + SAMPLE_BATCH:
-            shrink()
-            waiting = n_rows
-    shrink()
-    return kept[0][1]
-
-
-def _from_stdin(options: Options) -> Content:
-    content = sys.stdin.buffer.read()
+def _standard_input(options: Options) -> Content:
     if options.format not in (None, "csv", "tsv"):
         raise InputError(
             "E102", f"standard input is read as CSV, not {options.format}", "use a file"
         )
-    frame = delimited.read_delimited(io.BytesIO(content), options)
-    source = {
-        "path": "-",
-        "fingerprint": hashlib.sha256(content).hexdigest(),
-        "rows": len(frame),
-        "bytes": len(content),
-    }
-    if options.sample is not None:
-        frame = _sampled(iter([frame]), options.sample, options.seed)
-    return Content(frame=frame, source=source)
+    text = sys.stdin.buffer.read()
+    content = read_delimited(io.BytesIO(text), options)
+    source = _source(content, digest(text), len(text), path="-")
+    return replace(content, source=source)
 
 
-def _from_folder(path: Path, options: Options) -> Content:
+def _folder(path: Path) -> Content:
     if holds_images(path):
         return Content(frame=pd.DataFrame(), kind="images", source={"path": str(path)})
-    if next(path.glob("*/**/*.txt"), None) is not None:
-        return read_text_folder(path)
+    texts = sorted(path.glob("*/**/*.txt"))
+    if texts:
+        return _texts(path, texts)
     raise InputError(
         "E101",
         f'no images or texts below "{path}"; expected {path}/<domain>/*.jpg or *.txt',
@@ -231,7 +172,86 @@ def _from_folder(path: Path, options: Options) -> Content:
     )
 
 
-def _free_name(name: str, taken: list[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+def _texts(root: Path, paths: list[Path]) -> Content:
+    """One row per text file below root/<domain>/, with its path as its id."""
+    rows = []
+    for path in paths:
+        place = path.relative_to(root)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "E143",
+                f'"{path}" is not UTF-8 (byte {error.start})',
+                "save it as UTF-8",
+            ) from error
+        rows.append((place.parts[0], place.as_posix(), text))
+    frame = pd.DataFrame(rows, columns=["domain", "path", "text"])
+    content = Content(frame=frame, kind="text")
+    source = _source(
+        content,
+        digest("\0".join(row) for row in rows),
+        int(frame["text"].str.len().sum()),
+        path=str(root),
+    )
+    return replace(content, source=source)
+
+
+# ---- Tables, arrays and AnnData objects that are in memory already -------------------
+
+
+def _object(data: Any, options: Options) -> Content:
+    """Content of a pandas, polars or pyarrow table, AnnData object or array."""
+    if hasattr(data, "obs") and hasattr(data, "X"):
+        return take_anndata(data, options)
+    if isinstance(data, np.ndarray) or is_sparse(data):
+        content = matrix_content(data, options)
+        values = content.matrix.data if is_sparse(data) else data
+        known, n_bytes = pd.DataFrame({"x": np.ravel(values)}), values.nbytes
+    else:
+        content = _table(data)
+        known = content.frame
+        n_bytes = known.memory_usage(index=False).sum()
+    source = _source(content, digest(_columns(known)), int(n_bytes), path=None)
+    return replace(content, source=source)
+
+
+def _table(data: Any) -> Content:
+    """A pandas frame whose index counts the rows, of any kind of table."""
+    ids = None
+    if isinstance(data, pd.DataFrame):
+        frame = data.reset_index(drop=True)
+        ids = None if isinstance(data.index, pd.RangeIndex) else np.asarray(data.index)
+    elif type(data).__module__.partition(".")[0] == "polars":
+        # Through numpy: polars' own way to pandas needs pyarrow as well.
+        eager = data.collect() if hasattr(data, "collect") else data
+        frame = pd.DataFrame({name: eager[name].to_numpy() for name in eager.columns})
+    elif hasattr(data, "to_pandas"):
+        frame = data.to_pandas()
+    else:
+        raise TypeError(
+            "data must be a path, a list of paths, '-', an array, or a pandas, polars "
+            f"or pyarrow table, got {type(data).__name__}"
+        )
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    repeated = frame.columns[frame.columns.duplicated()].tolist()
+    if repeated:
+        raise InputError(
+            "E107",
+            f"the table has several columns called {join(repeated)}",
+            "rename or remove the copies",
+        )
+    if frame.empty:
+        raise InputError("E114", "the table has no rows", "check how it was made")
+    return Content(frame=frame, ids=ids)
+
+
+def _columns(frame: pd.DataFrame) -> Any:
+    """Names and values of the columns, the same for equal frames: for a digest."""
+    for name in frame.columns:
+        yield repr(name)
+        try:
+            hashed = pd.util.hash_array(frame[name].to_numpy())
+        except (TypeError, ValueError):  # lists and other values that do not hash
+            hashed = pd.util.hash_array(frame[name].astype(str).to_numpy(dtype=object))
+        yield hashed.tobytes()

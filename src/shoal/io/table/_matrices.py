@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join
-from shoal.io.source._options import is_sparse
+from shoal.io.source._format import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,6 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
 from shoal.io.source._options import MISSING
-from shoal.io.source._text import count_words
 from shoal.io.table._cells import is_number, numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
@@ -29,6 +28,7 @@ from shoal.io.table._matrices import (
     refuse_absent,
 )
 from shoal.io.table._table import Message
+from shoal.io.table._words import count_words
 
 Array = np.ndarray[Any, Any]
 

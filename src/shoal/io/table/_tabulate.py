@@ -9,13 +9,14 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
 from shoal.io.source._arrays import check_length, check_varied
-from shoal.io.source._options import Content, Options, is_sparse
-from shoal.io.source._text import learn_vocabulary
+from shoal.io.source._format import Content, is_sparse
+from shoal.io.source._options import Options
 from shoal.io.table._cells import numbers, stripped, words
 from shoal.io.table._columns import Feature, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
+from shoal.io.table._words import learn_vocabulary
 
 Array = np.ndarray[Any, Any]
 # Larger numbers cannot be squared.
@@ -36,16 +37,26 @@ class Tabulation:
         elif options.domain_file is not None:
             options = replace(options, domain="domain")
         self.content, self.options = content, options
-        self.frame, self.matrix, self.ids = content.frame, content.matrix, content.ids
         self.messages: list[Message] = []
         self.kind = "counts" if options.counts else content.kind
         if self.kind == "table" and options.text is not None:
             self.kind = "text"
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Named columns of the rows that are left."""
+        return self.content.frame
+
+    @property
+    def matrix(self) -> Any:
+        """The same rows as a matrix, where there is one."""
+        return self.content.matrix
+
     def table(self) -> Table:
         """Take the steps."""
         self._check_names()
-        self._sample()
+        # of what could not be drawn while it was read
+        self.content = self.content.sample(self.options.sample, self.options.seed)
         domains, rule = self._domains()
         columns, features = self._columns()
         schema = self._schema(features, rule)
@@ -60,7 +71,7 @@ class Tabulation:
         return Table(
             X=X,
             domains=domains,
-            ids=self._column(self.options.id, self.ids),
+            ids=self._ids(),
             labels=self._labels(),
             feature_names=names,
             schema=schema,
@@ -85,15 +96,6 @@ class Tabulation:
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
             raise ask_for_domain(self.frame, matrix=self.matrix is not None)
-
-    def _sample(self) -> None:
-        """Draw rows of what could not be drawn while it was read."""
-        n_rows, wanted = self.content.n_rows, self.options.sample
-        if wanted is not None and n_rows > wanted:
-            rng = np.random.default_rng(self.options.seed)
-            mask = np.zeros(n_rows, dtype=bool)
-            mask[rng.choice(n_rows, wanted, replace=False)] = True
-            self._keep(mask)
 
     def _domains(self) -> tuple[Array | None, DomainRule | None]:
         if self.options.domain is None:
@@ -215,17 +217,15 @@ class Tabulation:
     # ---- small helpers ------------------------------------------------------------
 
     def _keep(self, mask: Array) -> None:
-        if mask.all():
-            return
-        self.frame = self.frame[mask]
-        self.matrix = None if self.matrix is None else self.matrix[mask]
-        self.ids = None if self.ids is None else np.asarray(self.ids)[mask]
+        if not mask.all():
+            self.content = self.content.take(mask)
 
     def _rows(self) -> Any:
         return self.frame if self.matrix is None else self.matrix
 
-    def _column(self, name: str | None, default: Any) -> Any:
-        return default if name is None else self.frame[name].to_numpy()
+    def _ids(self) -> Any:
+        name = self.options.id
+        return self.content.ids if name is None else self.frame[name].to_numpy()
 
     def _labels(self) -> Any:
         name = self.options.label

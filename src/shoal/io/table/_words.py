@@ -1,4 +1,4 @@
-"""Text as bags of words: a column of a table, or a folder root/<domain>/*.txt.
+"""Text as bags of words.
 
 A word is a run of two or more letters and digits of any alphabet, in lower case, at
 least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
@@ -8,18 +8,10 @@ one language: words that most rows share fall to the second rule. Languages writ
 without spaces need a segmenter first.
 """
 
-import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-
-from shoal.exceptions import InputError
-from shoal.io.source._options import Content
-
-Array = np.ndarray[Any, Any]
 
 WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
 MIN_ROWS = 2
@@ -57,30 +49,3 @@ def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
         token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
     )
     return sparse.csr_array(counter.transform(texts))
-
-
-def read_text_folder(root: Path) -> Content:
-    """One row per text file below root/<domain>/, with its path as its id."""
-    rows = []
-    for path in sorted(root.glob("*/**/*.txt")):
-        place = path.relative_to(root)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                "E143",
-                f'"{path}" is not UTF-8 (byte {error.start})',
-                "save it as UTF-8",
-            ) from error
-        rows.append((place.parts[0], place.as_posix(), text))
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update("\0".join(row).encode())
-    frame = pd.DataFrame(rows, columns=["domain", "path", "text"])
-    source = {
-        "path": str(root),
-        "fingerprint": digest.hexdigest(),
-        "rows": len(frame),
-        "bytes": int(frame["text"].str.len().sum()),
-    }
-    return Content(frame=frame, kind="text", source=source)
