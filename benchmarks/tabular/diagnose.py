@@ -15,7 +15,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from _record import FOLDER, versions
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal.analysis.diagnose._thresholds import THRESHOLDS
+from shoal.analysis.diagnose import THRESHOLDS
 from shoal.datasets import (
     load_activities,
     load_asteroids,
@@ -236,7 +236,7 @@ def write(path: Path, records: list[dict[str, Any]]) -> None:
     content = {
         "command": "OMP_NUM_THREADS=1 python benchmarks/tabular/diagnose.py",
         "versions": versions(),
-        "thresholds": THRESHOLDS,
+        "thresholds": asdict(THRESHOLDS),
         "summary": summary(records),
         "records": records,
     }

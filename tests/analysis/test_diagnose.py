@@ -9,11 +9,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from shoal.analysis.diagnose import diagnose, with_columns
-from shoal.analysis.diagnose._findings import _kept
+from shoal.analysis.diagnose import Case, diagnose, with_columns
+from shoal.analysis.diagnose._findings import find_lost_gain
 from shoal.datasets import load_activities, load_penguins, make_latent_shift
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture
+from shoal.exceptions import IdentifiabilityWarning
 from shoal.mixture import DomainMixture
 
 SMALL = {"n_classes": 3, "n_domains": 5, "n_features": 4, "separation": 2.0}
@@ -237,6 +238,53 @@ def test_bad_arguments_are_named(clean, change, message):
         model.diagnose(X, **{"domains": domains, **change})
 
 
+# ---- merged classes ------------------------------------------------------------
+
+
+def through(model, X, domains):
+    """Gain through the classes before and after a merge, and the share kept."""
+    found = [ask(one, X, domains, 0).numbers for one in (model, model.merge(0, 1))]
+    return [(one["gain_through"], one["gain_kept"]) for one in found]
+
+
+@pytest.mark.parametrize("kind", ["mixture", "words"])
+def test_merged_classes_gain_nothing_from_noise(kind):
+    rng = np.random.default_rng(0)
+    X, domains = rng.normal(size=(300, 6)), rng.integers(6, size=300)
+    model = DomainMixture(4, search=False, ridge=1e-6, random_state=0)
+    if kind == "words":
+        X, model = rng.integers(60, size=(300, 1)), DiscreteMixture(4, random_state=0)
+    with pytest.warns(IdentifiabilityWarning, match="do not differ"):
+        model.fit(X, domains)
+    (whole, _), (merged, _) = through(model, X, domains)
+    # on its own rows such a fit gains; on others it costs, merged or not
+    assert whole < -0.2
+    assert merged < -0.1
+
+
+def test_merged_classes_keep_no_more_than_their_parts():
+    X, domains, _ = make_latent_shift(
+        400,
+        n_classes=4,
+        n_domains=5,
+        n_features=8,
+        separation=1.0,
+        alpha=1.0,
+        random_state=1,
+    )
+    model = DomainMixture(4, search=False, ridge=1e-6, random_state=0).fit(X, domains)
+    (_, whole), (_, merged) = through(model, X, domains)
+    assert 0 < merged < whole < 1
+
+
+def test_a_merged_ddfa_is_held_against_its_own_discriminator(seed):
+    X, domains, _ = make_latent_shift(1200, **SMALL, random_state=seed)
+    model = DDFA(3, discriminator="logistic", random_state=seed).fit(X, domains)
+    whole, merged = (ask(one, X, domains, 0) for one in (model, model.merge(0, 1)))
+    assert merged.numbers["gain"] == whole.numbers["gain"]
+    assert merged.numbers["gain_through"] < whole.numbers["gain_through"]
+
+
 # ---- a share of the gain -------------------------------------------------------
 
 
@@ -251,7 +299,7 @@ def kept(gain: float, through: float):
         "gain_kept": through / gain,
         "gain_lost_sure": 9.0,
     }
-    return _kept(numbers)
+    return find_lost_gain(Case(numbers, np.array([]), []))
 
 
 def test_a_share_of_next_to_nothing_is_no_finding():

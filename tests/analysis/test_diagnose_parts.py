@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.analysis.diagnose._guess import (
     best_guess,
-    gain_of,
     logit_guess,
     normal_guess,
     null_gains,
@@ -24,7 +23,7 @@ from shoal.analysis.diagnose._refit import (
     weighted_agreement,
 )
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
-from shoal.analysis.diagnose._rows import common_words
+from shoal.analysis.diagnose._rows import DiagnosisRows, common_words
 from shoal.analysis.diagnose._table import (
     column_accuracy,
     find_repeats,
@@ -32,7 +31,7 @@ from shoal.analysis.diagnose._table import (
 )
 from shoal.datasets import make_latent_shift
 from shoal.likelihood._held_out import HeldOut
-from shoal.likelihood._problem import MixtureProblem
+from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.validation import row_weights
 from shoal.validation._sampling import fold_of_rows
 
@@ -45,6 +44,12 @@ def make_problem(X, codes, n_domains, weight=None):
     return problem, order, weight
 
 
+def make_rows(problem, weight, folds=None, cells=None):
+    """Rows whose columns are their features."""
+    cells = np.zeros(problem.n_rows, dtype=int) if cells is None else cells
+    return DiagnosisRows(problem, cells, problem.design, folds, weight, Penalties())
+
+
 @pytest.fixture(scope="module")
 def two_normals(seed):
     """Two domains, one a step of 2 to the right: the best gain is known."""
@@ -55,7 +60,8 @@ def two_normals(seed):
     best = np.log(2) - np.mean(np.log1p(np.exp(-2 * points - 2)))
     problem, _, weight = make_problem(X, codes, 2)
     folds = fold_of_rows(problem.codes, 3, rng)
-    return problem, folds, weight, best
+    cells = (problem.design[:, 0] > 1).astype(int)
+    return make_rows(problem, weight, folds, cells), best
 
 
 # ---- gains ---------------------------------------------------------------------
@@ -64,14 +70,14 @@ def two_normals(seed):
 def test_guessing_the_prior_gains_nothing():
     weight = np.array([0.2, 0.8])
     problem, _, _ = make_problem(np.zeros((5, 1)), [0, 0, 1, 1, 1], 2, weight)
-    gain = gain_of("prior", weight[problem.codes], problem, weight)
+    gain = make_rows(problem, weight).gain("prior", weight[problem.codes])
     assert_allclose(gain.each, 0, atol=1e-12)
     assert gain.standard_error() == pytest.approx(0, abs=1e-12)
 
 
 def test_an_impossible_row_costs_no_more_than_a_row_per_domain():
     problem, _, weight = make_problem(np.zeros((6, 1)), [0, 0, 0, 1, 1, 1], 2)
-    gain = gain_of("wrong", np.zeros(6), problem, weight)
+    gain = make_rows(problem, weight).gain("wrong", np.zeros(6))
     assert_allclose(gain.each, np.log(2 / (2 + 6)))
 
 
@@ -86,11 +92,8 @@ def test_standard_error_of_a_difference_is_paired(seed):
 
 @pytest.mark.parametrize("guess", ["logit", "normal"])
 def test_guessers_reach_the_best_gain_of_two_normals(two_normals, guess):
-    problem, folds, weight, best = two_normals
-    if guess == "logit":
-        gain = logit_guess(problem, folds, weight)
-    else:
-        gain = normal_guess(problem, problem.design, folds, weight)
+    rows, best = two_normals
+    gain = {"logit": logit_guess, "normal": normal_guess}[guess](rows)
     assert gain.mean == pytest.approx(best, abs=4 * gain.standard_error())
     assert gain.mean > 0.9 * best
 
@@ -102,7 +105,7 @@ def test_table_counts_the_other_folds(seed):
     weight = np.array([0.5, 0.3, 0.2])
     problem, _, _ = make_problem(np.zeros((90, 1)), codes, 3, weight)
     folds = fold_of_rows(codes, 3, rng)
-    got = table_guess(problem, cells, folds, weight)
+    got = table_guess(make_rows(problem, weight, folds, cells))
     sizes = np.bincount(codes)
     for row in range(90):
         share = np.zeros(3)
@@ -122,19 +125,19 @@ def test_trees_and_cells_see_what_no_direction_shows(seed):
     problem, order, weight = make_problem(X, codes, 2)
     folds = fold_of_rows(problem.codes, 3, rng)
     cells = (2 * (X[:, 0] > 0) + (X[:, 1] > 0))[order]
-    assert logit_guess(problem, folds, weight).mean < 0.05
-    assert tree_guess(problem, problem.design, folds, weight, seed).mean > 0.4
-    best = best_guess(problem, cells, problem.design, folds, weight)
+    rows = make_rows(problem, weight, folds, cells)
+    assert logit_guess(rows).mean < 0.05
+    assert tree_guess(rows, seed).mean > 0.4
+    best = best_guess(rows)
     assert best.name == "table of cells"
     assert best.mean > 0.6
 
 
 def test_shuffled_domains_gain_nothing(two_normals, seed):
-    problem, folds, weight, best = two_normals
+    rows, best = two_normals
     rng = np.random.default_rng(seed)
-    orders = [rng.permutation(problem.n_rows) for _ in range(6)]
-    cells = (problem.design[:, 0] > 1).astype(int)
-    null = null_gains(problem, cells, problem.design, folds, weight, orders)
+    orders = [rng.permutation(rows.problem.n_rows) for _ in range(6)]
+    null = null_gains(rows, orders)
     assert null.shape == (6,)
     assert null.max() < 0.01 * best
 
@@ -145,7 +148,7 @@ def test_trees_survive_a_domain_with_one_row(seed):
         rng.normal(size=(61, 2)), [*range(2)] * 30 + [2], 3
     )
     folds = fold_of_rows(problem.codes, 3, rng)
-    gain = tree_guess(problem, problem.design, folds, weight, seed)
+    gain = tree_guess(make_rows(problem, weight, folds), seed)
     assert np.isfinite(gain.each).all()
 
 

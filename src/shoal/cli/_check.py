@@ -172,18 +172,18 @@ def _describe_images(frame: Any) -> dict[str, Any]:
 
 def remarks(found: dict[str, Any]) -> Iterator[Message]:
     """What of it deserves a warning, by the thresholds of a diagnosis."""
-    from shoal.analysis.diagnose._thresholds import THRESHOLDS
+    from shoal.analysis.diagnose import THRESHOLDS
     from shoal.io._files import quoted
 
     for name, accuracy in found["leaks"].items():
-        if accuracy >= THRESHOLDS["leak"]:
+        if accuracy >= THRESHOLDS.leak:
             yield Message(
                 "W121",
                 f'"{name}" alone names the domain in {accuracy:.0%} of rows',
                 f"--drop {quoted(name)} unless it is a property of the class",
             )
     copies, looked = found["repeated_rows"], found["rows_looked_at"]
-    if copies > THRESHOLDS["repeats"] * looked and (found["repeated_excess"] or 3) > 2:
+    if copies > THRESHOLDS.repeats * looked and (found["repeated_excess"] or 3) > 2:
         yield Message(
             "W122",
             f"{copies} of {looked} rows occur in more than one domain",

@@ -87,7 +87,7 @@ def without_rare_names(diagnosis: Any) -> Any:
     """The diagnosis, domains of fewer than ten rows without their names."""
     import numpy as np
 
-    from shoal.analysis.diagnose._findings import find_all
+    from shoal.analysis.diagnose import judge
     from shoal.report._gather import RARE, RARE_DOMAIN
 
     sizes = np.asarray(diagnosis.numbers["rows_per_domain"])
@@ -96,8 +96,7 @@ def without_rare_names(diagnosis: Any) -> Any:
         for index, (name, size) in enumerate(zip(diagnosis.domains, sizes, strict=True))
     ]
     domains = np.array(names, dtype=object)
-    findings = find_all(diagnosis.numbers, domains, diagnosis.class_names)
-    return replace(diagnosis, findings=tuple(findings), domains=domains)
+    return judge(diagnosis.numbers, domains, diagnosis.class_names)
 
 
 def without_rare_values(table: "Table") -> "Table":

@@ -4,13 +4,12 @@ Sentences say ``{c0}`` where they mean a class; the page puts its name there. A 
 that is renamed later is then renamed everywhere.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from shoal.analysis.diagnose._findings import find_all
-from shoal.analysis.diagnose._result import Diagnosis, verdict_of
-from shoal.analysis.diagnose._thresholds import THRESHOLDS
+from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
 from shoal.report._gather import ReportRows
 
 Record = dict[str, Any]
@@ -65,14 +64,12 @@ def describe_checks(rows: ReportRows, diagnosis: Diagnosis | None) -> Record | N
     numbers["naming_columns"] = _named_columns(numbers["naming_columns"], rows)
     tokens = [token(index) for index in range(rows.n_classes)]
     domains = np.array(rows.domains, dtype=object)
-    findings = tuple(find_all(numbers, domains, tokens))
-    told = Diagnosis(verdict_of(findings), findings, numbers, domains, tokens)
-    plain = told.to_dict()
+    plain = judge(numbers, domains, tokens).to_dict()
     return {
         "verdict": plain["verdict"],
         "findings": plain["findings"],
         "numbers": plain["numbers"],
-        "limits": dict(THRESHOLDS),
+        "limits": asdict(THRESHOLDS),
     }
 
 

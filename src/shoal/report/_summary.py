@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal import __version__
 from shoal._palette import class_color
-from shoal.analysis.diagnose._thresholds import THRESHOLDS
+from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report._cards import make_cards
 from shoal.report._checks import describe_checks, describe_verdict
 from shoal.report._gather import ReportRows, gather, redacted
@@ -209,7 +209,7 @@ def _size(rows: ReportRows) -> Record:
 def _domains(rows: ReportRows, intervals: Any) -> list[Record]:
     sizes = rows.rows_per_domain if intervals is None else intervals.n_rows
     return [
-        {"name": name, "rows": int(size), "thin": bool(size < THRESHOLDS["thin"])}
+        {"name": name, "rows": int(size), "thin": bool(size < THRESHOLDS.thin)}
         for name, size in zip(rows.domains, sizes, strict=True)
     ]
 

@@ -1,15 +1,12 @@
 """Asked of data of any size: the mix of a new domain, and whether to trust a model."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from shoal.analysis._adapt import Adaptation
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
-from shoal.analysis.diagnose import with_columns
-from shoal.analysis.diagnose._findings import find_all
-from shoal.analysis.diagnose._result import Diagnosis, verdict_of
+from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
 from shoal.io.source._options import Options
 from shoal.scale._exact import TINY, SumMoments, add_up, next_shares
@@ -220,7 +217,4 @@ def with_sizes(found: Diagnosis, sizes: Array) -> Diagnosis:
         "n_rows": int(sizes.sum()),
         "rows_per_domain": np.asarray(sizes, dtype=int),
     }
-    findings = tuple(find_all(numbers, found.domains, found.class_names))
-    return replace(
-        found, verdict=verdict_of(findings), findings=findings, numbers=numbers
-    )
+    return judge(numbers, found.domains, found.class_names)

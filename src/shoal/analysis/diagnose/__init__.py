@@ -1,6 +1,21 @@
-"""Do the assumptions hold up here? Five questions, numbers, one verdict."""
+"""Do the assumptions hold up here? Five questions, numbers, one verdict.
 
+A further check is a function from a :class:`Case` to a :class:`Finding` or None that is
+appended to ``CHECKS``.
+"""
+
+from shoal.analysis.diagnose._findings import CHECKS, Case, judge
 from shoal.analysis.diagnose._procedure import diagnose, with_columns
 from shoal.analysis.diagnose._result import Diagnosis, Finding
+from shoal.analysis.diagnose._settings import THRESHOLDS
 
-__all__ = ["Diagnosis", "Finding", "diagnose", "with_columns"]
+__all__ = [
+    "CHECKS",
+    "THRESHOLDS",
+    "Case",
+    "Diagnosis",
+    "Finding",
+    "diagnose",
+    "judge",
+    "with_columns",
+]

@@ -1,11 +1,18 @@
-"""From numbers to findings: a status, a plain reason and an advice for each check."""
+"""From numbers to findings: a status, a plain reason and an advice for each check.
 
+A check is a function from a :class:`Case` to a :class:`Finding`, or to None where it
+has nothing to say; those in ``CHECKS`` are asked, in the order of the list.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from shoal.analysis.diagnose._result import Finding
-from shoal.analysis.diagnose._thresholds import THRESHOLDS
+from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
+from shoal.analysis.diagnose._settings import THRESHOLDS
+from shoal.analysis.diagnose._table import COPIES_BY_CHANCE
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]
@@ -17,302 +24,308 @@ RICH = "Is the mix rich enough?"
 TABLE = "Is the table sound?"
 
 
-def find_all(numbers: Numbers, domains: Array, class_names: list[str]) -> list[Finding]:
-    """All findings, in the order of the questions."""
-    findings = [
-        _signal(numbers),
-        _misfit(numbers),
-        _kept(numbers),
-        _alike(numbers, domains, class_names),
-        _enough_domains(numbers),
-        _condition(numbers),
-        _rank(numbers),
-        _anchors(numbers, class_names),
-        _single_domain(numbers, domains, class_names),
-        _empty(numbers, class_names),
-        _starts(numbers),
-        _thin(numbers, domains),
-    ]
-    if numbers["naming_columns"]:
-        findings.append(_leak(numbers))
-    if numbers["repeated_rows"] is not None:
-        findings.append(_repeats(numbers))
-    return findings
+@dataclass(frozen=True)
+class Case:
+    """What checks judge: the numbers of a diagnosis, and the names to tell them with.
+
+    Attributes
+    ----------
+    numbers : dict
+        As in :class:`shoal.analysis.Diagnosis`.
+    domains : ndarray of shape (n_domains,)
+    class_names : list of str
+    """
+
+    numbers: Numbers
+    domains: Array
+    class_names: list[str]
+
+    def __getitem__(self, name: str) -> Any:
+        """The number called ``name``."""
+        return self.numbers[name]
+
+    def classes(self, where: Array) -> list[str]:
+        """Names of the classes where a mask is true."""
+        return [self.class_names[index] for index in np.flatnonzero(where)]
 
 
-def _signal(numbers: Numbers) -> Finding:
-    gain, null = numbers["gain"], np.asarray(numbers["gain_null"])
-    floor = _floor(numbers)
+@dataclass(frozen=True)
+class Topic:
+    """What the findings of one check share.
+
+    ``assumption`` is named with a problem, and unless ``quiet`` without one as well.
+    """
+
+    code: str
+    question: str
+    assumption: str | None = None
+    quiet: bool = False
+
+    def fine(self, numbers: Numbers, seen: str) -> Finding:
+        """Nothing speaks against the classes."""
+        reason = f"No sign of a problem found: {seen}."
+        about = None if self.quiet else self.assumption
+        return Finding(self.code, self.question, "ok", numbers, reason, "", about)
+
+    def trouble(
+        self, status: str, numbers: Numbers, reason: str, advice: str
+    ) -> Finding:
+        """Something does."""
+        rest = status, numbers, reason, advice, self.assumption
+        return Finding(self.code, self.question, *rest)
+
+
+Check = Callable[[Case], Finding | None]
+
+
+def judge(numbers: Numbers, domains: Array, class_names: list[str]) -> Diagnosis:
+    """The diagnosis that numbers give, told with these names."""
+    case = Case(numbers, domains, class_names)
+    answers = (check(case) for check in CHECKS)
+    findings = tuple(finding for finding in answers if finding is not None)
+    return Diagnosis(verdict_of(findings), findings, numbers, domains, class_names)
+
+
+# ---- do domains differ, and do the classes explain it --------------------------------
+
+
+def find_signal(case: Case) -> Finding:
+    """Whether a guesser of domains beats what it gains on shuffled ones."""
+    gain, null = case["gain"], np.asarray(case["gain_null"])
+    needed = _needed_gain(case)
     seen = (
-        f"held-out rows gain {gain:.3f} ± {numbers['gain_error']:.3f} nats over "
+        f"held-out rows gain {gain:.3f} ± {case['gain_error']:.3f} nats over "
         f"guessing blindly (shuffled domains: at most {null.max():.3f})"
     )
-    values = {"gain": gain, "shuffled_max": float(null.max()), "needed": floor}
-    if gain > floor:
-        return Finding(
-            "E138", DIFFER, "ok", values, f"Domains can be told apart: {seen}."
-        )
-    return Finding(
-        "E138",
-        DIFFER,
+    values = {"gain": gain, "shuffled_max": float(null.max()), "needed": needed}
+    topic = Topic("E138", DIFFER, "label shift")
+    if gain > needed:
+        reason = f"Domains can be told apart: {seen}."
+        return Finding(topic.code, topic.question, "ok", values, reason)
+    return topic.trouble(
         "fail",
         values,
         f"Domains cannot be told apart: {seen}.",
         "There is nothing to learn classes from: the mix may be the same everywhere. "
         "Use other features, or domains that differ more.",
-        "label shift",
     )
 
 
-def _floor(numbers: Numbers) -> float:
+def _needed_gain(case: Case) -> float:
     """Gain that a guesser of domains needs before it says anything."""
-    null = np.asarray(numbers["gain_null"])
-    beyond = null.mean() + THRESHOLDS["signal"] * null.std(ddof=1)
+    null = np.asarray(case["gain_null"])
+    beyond = null.mean() + THRESHOLDS.signal * null.std(ddof=1)
     return float(max(beyond, null.max(), 0))
 
 
-def _misfit(numbers: Numbers) -> Finding:
-    misfit, null = numbers["misfit"], numbers["misfit_null"]
-    sure = (misfit - null["mean"]) / max(null["sd"], 1e-12)
-    share = numbers["unexplained"]
+def find_misfit(case: Case) -> Finding:
+    """Whether counts of cells by domains depart from the model."""
+    misfit, null = case["misfit"], case["misfit_null"]
+    share = case["unexplained"]
     values = {"misfit": misfit, "expected": null["mean"], "unexplained": share}
     seen = (
         f"misfit {misfit:.2f} (about {null['mean']:.2f} if the model were true), "
         f"{max(np.nan_to_num(share), 0):.0%} of the differences between domains "
         "unexplained"
     )
-    status = "ok"
-    if sure > THRESHOLDS["sure"]:
-        status = _level(share, "unexplained")
+    topic = Topic("misfit", EXPLAIN, "label shift")
+    sure = (misfit - null["mean"]) / max(null["sd"], 1e-12) > THRESHOLDS.sure
+    limits = THRESHOLDS.unexplained_caution, THRESHOLDS.unexplained_fail
+    status = _level(share, *limits) if sure else "ok"
     if status == "ok":
-        reason = f"No sign of a problem found: {seen}."
-        return Finding("misfit", EXPLAIN, "ok", values, reason, "", "label shift")
-    k, rank = numbers["n_classes"], numbers["rank"]
+        return topic.fine(values, seen)
+    k, rank = case["n_classes"], case["rank"]
     more = f"The table of cells supports {rank} classes: " if rank > k else ""
-    return Finding(
-        "misfit",
-        EXPLAIN,
+    return topic.trouble(
         status,
         values,
         f"{k} classes do not explain how domains differ: {seen}.",
         f"{more}try more classes; if that does not help, what a class looks like "
         "changes between domains.",
-        "label shift",
     )
 
 
-def _kept(numbers: Numbers) -> Finding:
-    kept, sure = numbers["gain_kept"], numbers["gain_lost_sure"]
-    values = {"kept": kept, "through": numbers["gain_through"], "lost_sure": sure}
+def find_lost_gain(case: Case) -> Finding:
+    """Whether a guess that passes through the classes keeps a free guesser's gain."""
+    kept, sure = case["gain_kept"], case["gain_lost_sure"]
+    values = {"kept": kept, "through": case["gain_through"], "lost_sure": sure}
     seen = (
         "guessing domains through the classes gains "
-        f"{numbers['gain_through']:.3f} nats on held-out rows, a free guesser "
-        f"({numbers['guesser']}) {numbers['gain']:.3f}"
+        f"{case['gain_through']:.3f} nats on held-out rows, a free guesser "
+        f"({case['guesser']}) {case['gain']:.3f}"
     )
-    status = "ok"
+    topic = Topic("gain-kept", EXPLAIN, "label shift")
     # a share of next to nothing would say nothing
-    enough = numbers["gain"] > max(_floor(numbers), numbers["gain_error"])
-    if sure > THRESHOLDS["kept_sure"] and enough:
-        if kept < THRESHOLDS["kept_caution"]:
-            status = "fail" if kept < THRESHOLDS["kept_fail"] else "caution"
-    if status == "ok":
-        reason = f"No sign of a problem found: {seen}."
-        return Finding("gain-kept", EXPLAIN, "ok", values, reason, "", "label shift")
+    enough = case["gain"] > max(_needed_gain(case), case["gain_error"])
+    lost = kept < THRESHOLDS.kept_caution and sure > THRESHOLDS.kept_sure
+    if not lost or not enough:
+        return topic.fine(values, seen)
     share = f"only {kept:.0%}" if kept > 0 else "none"
-    return Finding(
-        "gain-kept",
-        EXPLAIN,
-        status,
+    return topic.trouble(
+        "fail" if kept < THRESHOLDS.kept_fail else "caution",
         values,
         f"The classes keep {share} of what tells domains apart: {seen}.",
         "The rest is domain signal that no class carries: look for instruments, sites "
         "or dates in the features, try more classes or richer features.",
-        "label shift",
     )
 
 
-def _alike(numbers: Numbers, domains: Array, class_names: list[str]) -> Finding:
-    shift, worst = numbers["shift"], numbers["worst_class_shift"]
+def find_shift(case: Case) -> Finding:
+    """Whether a class looks different from domain to domain."""
+    shift, worst = case["shift"], case["worst_class_shift"]
     values = {"shift": shift, "worst_class": worst}
-    status = "ok"
-    if numbers["shift_sure"] > THRESHOLDS["sure"]:
-        status = _level(shift, "shift")
-    one = (
-        worst >= THRESHOLDS["class_shift_caution"]
-        and numbers["worst_class_sure"] > THRESHOLDS["sure"]
-    )
-    if one and status == "ok":
+    limits = THRESHOLDS.shift_caution, THRESHOLDS.shift_fail
+    sure = case["shift_sure"] > THRESHOLDS.sure
+    status = _level(shift, *limits) if sure else "ok"
+    one = worst >= THRESHOLDS.class_shift_caution
+    if status == "ok" and one and case["worst_class_sure"] > THRESHOLDS.sure:
         status = "caution"
     seen = (
         f"within a class, domains lie {shift:.2f} standard deviations apart (signs "
-        f"start at {numbers['shift_limit']:.2f})"
+        f"start at {case['shift_limit']:.2f})"
     )
+    topic = Topic("alike", ALIKE, "label shift")
     if status == "ok":
-        reason = f"No sign of a problem found: {seen}."
-        return Finding("alike", ALIKE, "ok", values, reason, "", "label shift")
-    label, domain, size = numbers["worst_cells"][0]
-    where = f"{class_names[label]} in {domains[domain]} by {size:.1f}"
-    return Finding(
-        "alike",
-        ALIKE,
+        return topic.fine(values, seen)
+    label, domain, size = case["worst_cells"][0]
+    where = f"{case.class_names[label]} in {case.domains[domain]} by {size:.1f}"
+    return topic.trouble(
         status,
         values,
         f"Classes look different from domain to domain: {seen}; most: {where}.",
         "Compare the surest rows of that class in that domain with those elsewhere; "
         "remove what the instrument or site does to the features, or use more classes.",
-        "label shift",
     )
 
 
-def _level(value: float, name: str) -> str:
-    if value >= THRESHOLDS[f"{name}_fail"]:
+def _level(value: float, caution: float, fail: float) -> str:
+    if value >= fail:
         return "fail"
-    return "caution" if value >= THRESHOLDS[f"{name}_caution"] else "ok"
+    return "caution" if value >= caution else "ok"
 
 
-# ---- is the mix rich enough --------------------------------------------------------
+# ---- is the mix rich enough ----------------------------------------------------------
 
 
-def _enough_domains(numbers: Numbers) -> Finding:
-    k, r = numbers["n_classes"], numbers["n_domains"]
+def find_few_domains(case: Case) -> Finding:
+    """Whether there are as many domains as classes."""
+    k, r = case["n_classes"], case["n_domains"]
     values = {"n_classes": k, "n_domains": r}
+    topic = Topic("E112", RICH, "A.1")
     if r >= k:
-        reason = f"No sign of a problem found: {r} domains for {k} classes."
-        return Finding("E112", RICH, "ok", values, reason, "", "A.1")
-    return Finding(
-        "E112",
-        RICH,
+        return topic.fine(values, f"{r} domains for {k} classes")
+    return topic.trouble(
         "fail",
         values,
         f"{k} classes cannot be told apart with {r} domains.",
         f"Use {r} classes or fewer, or finer domains.",
-        "A.1",
     )
 
 
-def _condition(numbers: Numbers) -> Finding:
-    condition, smallest = numbers["condition"], numbers["smallest_singular_value"]
+def find_condition(case: Case) -> Finding:
+    """Whether class mixes are nearly combinations of others."""
+    condition, smallest = case["condition"], case["smallest_singular_value"]
     values = {"condition": condition, "smallest_singular_value": smallest}
     seen = f"condition number {condition:.3g} of the class mixes"
-    if condition <= THRESHOLDS["condition"]:
-        reason = f"No sign of a problem found: {seen}."
-        return Finding("condition", RICH, "ok", values, reason, "", "A.2")
-    return Finding(
-        "condition",
-        RICH,
+    topic = Topic("condition", RICH, "A.2")
+    if condition <= THRESHOLDS.condition:
+        return topic.fine(values, seen)
+    return topic.trouble(
         "caution",
         values,
         f"Some class mixes are nearly combinations of others: {seen}.",
         "Some classes cannot be kept apart: use fewer, or domains with other mixes.",
-        "A.2",
     )
 
 
-def _rank(numbers: Numbers) -> Finding:
-    rank, k = numbers["rank"], numbers["n_classes"]
+def find_low_rank(case: Case) -> Finding:
+    """Whether the differences between domains support so many classes."""
+    rank, k = case["rank"], case["n_classes"]
     values = {"rank": rank, "n_classes": k}
     seen = f"differences between domains support {rank} classes, {k} were fitted"
-    if rank >= THRESHOLDS["rank"] * k:
-        reason = f"No sign of a problem found: {seen}."
-        return Finding("rank", RICH, "ok", values, reason, "", "A.2")
-    return Finding(
-        "rank",
-        RICH,
+    topic = Topic("rank", RICH, "A.2")
+    if rank >= THRESHOLDS.rank * k:
+        return topic.fine(values, seen)
+    return topic.trouble(
         "caution",
         values,
         f"The mix may not be rich enough: {seen}.",
         "Expect some classes to be arbitrary: use fewer, more rows, or more domains.",
-        "A.2",
     )
 
 
-def _anchors(numbers: Numbers, class_names: list[str]) -> Finding:
-    share = np.asarray(numbers["anchor_share"])
-    none = [class_names[i] for i in np.flatnonzero(share < THRESHOLDS["anchor"])]
+def find_no_anchors(case: Case) -> Finding:
+    """Whether classes have rows that belong almost surely to them."""
+    share = np.asarray(case["anchor_share"])
+    none = _join(case.classes(share < THRESHOLDS.anchor))
     values = {"median": float(np.median(share)), "smallest": float(share.min())}
-    if values["median"] >= THRESHOLDS["anchor"]:
-        but = f" (none seen for {_join(none)})" if none else ""
-        reason = (
-            f"No sign of a problem found: {values['median']:.0%} of the median class's "
-            f"rows belong almost surely to it{but}."
+    topic = Topic("anchors", RICH, "A.4")
+    if values["median"] >= THRESHOLDS.anchor:
+        but = f" (none seen for {none})" if none else ""
+        return topic.fine(
+            values,
+            f"{values['median']:.0%} of the median class's rows belong almost surely "
+            f"to it{but}",
         )
-        return Finding("anchors", RICH, "ok", values, reason, "", "A.4")
-    return Finding(
-        "anchors",
-        RICH,
+    return topic.trouble(
         "caution",
         values,
-        f"Most classes have no rows that belong almost surely to them: {_join(none)}.",
+        f"Most classes have no rows that belong almost surely to them: {none}.",
         "Classes overlap in these features, so the classes found may be mixtures of "
         "the true ones: add features that separate them.",
-        "A.4",
     )
 
 
-def _single_domain(numbers: Numbers, domains: Array, class_names: list[str]) -> Finding:
-    share = np.asarray(numbers["largest_domain_share"])
-    alone = np.flatnonzero(share > THRESHOLDS["single_domain"])
+def find_lone_classes(case: Case) -> Finding:
+    """Whether a class occurs in one domain only."""
+    share = np.asarray(case["largest_domain_share"])
+    alone = np.flatnonzero(share > THRESHOLDS.single_domain)
     values = {"n_classes": float(len(alone)), "largest": float(share.max())}
+    topic = Topic("W139", RICH, "label shift", quiet=True)
     if not len(alone):
-        reason = "No sign of a problem found: every class lives in several domains."
-        return Finding("W139", RICH, "ok", values, reason)
-    home = numbers["largest_domain"]
-    where = _join([f"{class_names[i]} only in {domains[home[i]]}" for i in alone])
-    return Finding(
-        "W139",
-        RICH,
+        return topic.fine(values, "every class lives in several domains")
+    home, names = case["largest_domain"], case.class_names
+    where = _join([f"{names[i]} only in {case.domains[home[i]]}" for i in alone])
+    return topic.trouble(
         "caution",
         values,
         f"Some classes occur in one domain: {where}.",
         "That could be a real class or that domain's instrument: look at its rows.",
-        "label shift",
     )
 
 
-def _empty(numbers: Numbers, class_names: list[str]) -> Finding:
-    share = np.asarray(numbers["class_weight"])
-    empty = [class_names[i] for i in np.flatnonzero(share < THRESHOLDS["empty"])]
-    values = {"smallest": float(share.min())}
+def find_empty_classes(case: Case) -> Finding:
+    """Whether a class holds almost no rows."""
+    share = np.asarray(case["class_weight"])
+    empty = case.classes(share < THRESHOLDS.empty)
+    values, topic = {"smallest": float(share.min())}, Topic("empty", RICH)
     if not empty:
-        reason = (
-            "No sign of a problem found: the rarest class has "
-            f"{share.min():.1%} of the average domain."
-        )
-        return Finding("empty", RICH, "ok", values, reason)
-    return Finding(
-        "empty",
-        RICH,
-        "caution",
-        values,
-        f"Some classes hold almost no rows: {_join(empty)}.",
-        "Use fewer classes.",
-    )
+        rarest = f"the rarest class has {share.min():.1%} of the average domain"
+        return topic.fine(values, rarest)
+    reason = f"Some classes hold almost no rows: {_join(empty)}."
+    return topic.trouble("caution", values, reason, "Use fewer classes.")
 
 
-def _starts(numbers: Numbers) -> Finding:
-    excess = np.asarray(numbers["restart_excess"])
-    agreement = np.asarray(numbers["restart_agreement"])
-    n_rows = numbers["n_rows_used"]
-    as_good = max(THRESHOLDS["near"], THRESHOLDS["near_total"] / n_rows)
-    better = max(THRESHOLDS["better"], THRESHOLDS["better_total"] / n_rows)
-    near = agreement[excess < as_good]
-    lowest = float(near.min(initial=1.0))
-    own, best = numbers["own_agreement"], float(-excess.min(initial=0.0))
+def find_other_solutions(case: Case) -> Finding:
+    """Whether other starts lead to other classes that fit as well."""
+    excess = np.asarray(case["restart_excess"])
+    agreement = np.asarray(case["restart_agreement"])
+    n_rows = case["n_rows_used"]
+    as_good = max(THRESHOLDS.near, THRESHOLDS.near_total / n_rows)
+    better = max(THRESHOLDS.better, THRESHOLDS.better_total / n_rows)
+    lowest = float(agreement[excess < as_good].min(initial=1.0))
+    own, best = case["own_agreement"], float(-excess.min(initial=0.0))
     values = {"agreement": lowest, "own_agreement": own, "better_by": max(best, 0.0)}
+    topic = Topic("starts", RICH)
     if best > better:
         problem = f"Another start fits better by {best:.3f} nats"
-    elif lowest < THRESHOLDS["agreement"]:
+    elif lowest < THRESHOLDS.agreement:
         problem = f"Equally good starts agree on only {lowest:.0%} of the rows"
-    elif own < THRESHOLDS["own_agreement"]:
+    elif own < THRESHOLDS.own_agreement:
         problem = f"Likelihood alone would class only {own:.0%} of the rows alike"
     else:
-        reason = (
-            f"No sign of a problem found: starts agree on {lowest:.0%} of the rows."
-        )
-        return Finding("starts", RICH, "ok", values, reason)
-    return Finding(
-        "starts",
-        RICH,
+        return topic.fine(values, f"starts agree on {lowest:.0%} of the rows")
+    return topic.trouble(
         "caution",
         values,
         f"{problem}: the classes are not pinned down.",
@@ -321,82 +334,96 @@ def _starts(numbers: Numbers) -> Finding:
     )
 
 
-# ---- the table ---------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------
 
 
-def _thin(numbers: Numbers, domains: Array) -> Finding:
-    sizes = np.asarray(numbers["rows_per_domain"])
-    thin = np.flatnonzero(sizes < THRESHOLDS["thin"])
+def find_thin_domains(case: Case) -> Finding:
+    """Whether a domain has too few rows for percentages."""
+    sizes = np.asarray(case["rows_per_domain"])
+    thin = np.flatnonzero(sizes < THRESHOLDS.thin)
     values = {"smallest": float(sizes.min()), "largest": float(sizes.max())}
-    equal = "all domains count alike" if numbers["equal_weights"] else (
-        "domains do not count alike (domain_weight, or too few rows)"
-    )  # fmt: skip
+    equal = "domains do not count alike (domain_weight, or too few rows)"
+    if case["equal_weights"]:
+        equal = "all domains count alike"
+    topic = Topic("W111", TABLE, "A.3")
     if not len(thin):
-        reason = (
-            f"No sign of a problem found: {sizes.min()} to {sizes.max()} rows per "
-            f"domain; {equal}."
-        )
-        return Finding("W111", TABLE, "ok", values, reason, "", "A.3")
+        count = f"{sizes.min()} to {sizes.max()} rows per domain; {equal}"
+        return topic.fine(values, count)
     first = thin[np.argmin(sizes[thin])]
-    return Finding(
-        "W111",
-        TABLE,
+    return topic.trouble(
         "caution",
         values,
-        f"Domains with few rows: {len(thin)} of {len(sizes)}; {domains[first]} has "
-        f"{sizes[first]}, about {numbers['rows_for_five_points']} would give ±5 "
+        f"Domains with few rows: {len(thin)} of {len(sizes)}; {case.domains[first]} "
+        f"has {sizes[first]}, about {case['rows_for_five_points']} would give ±5 "
         f"points; {equal}.",
         "Do not read single percentages of thin domains; merge them or collect more.",
-        "A.3",
     )
 
 
-def _leak(numbers: Numbers) -> Finding:
-    accuracy = numbers["naming_columns"]
+def find_leak(case: Case) -> Finding | None:
+    """Whether a column alone names the domain; None where no column was asked."""
+    accuracy = case["naming_columns"]
+    if not accuracy:
+        return None
     name = max(accuracy, key=accuracy.__getitem__)
-    values = {"accuracy": accuracy[name]}
+    share, values = accuracy[name], {"accuracy": accuracy[name]}
     of_array = name.isdigit()
-    if accuracy[name] < THRESHOLDS["leak"]:
-        reason = (
-            "No sign of a problem found: no column names the domain by itself (best: "
-            + (f"column {name}" if of_array else f'"{name}"')
-            + f", {accuracy[name]:.0%} of rows)."
+    topic = Topic("W121", TABLE, "label shift", quiet=True)
+    if share < THRESHOLDS.leak:
+        best = f"column {name}" if of_array else f'"{name}"'
+        return topic.fine(
+            values,
+            f"no column names the domain by itself (best: {best}, {share:.0%} of rows)",
         )
-        return Finding("W121", TABLE, "ok", values, reason)
-    return Finding(
-        "W121",
-        TABLE,
+    column = f"Column {name}" if of_array else f'"{name}"'
+    return topic.trouble(
         "caution",
         values,
-        (f"Column {name}" if of_array else f'"{name}"')
-        + f" alone names the domain in {accuracy[name]:.0%} of rows.",
+        f"{column} alone names the domain in {share:.0%} of rows.",
         "Drop it unless it is a property of the class.",
-        "label shift",
     )
 
 
-def _repeats(numbers: Numbers) -> Finding:
-    count, excess = numbers["repeated_rows"], numbers["repeated_excess"]
-    share = count / numbers["n_rows"]
-    values = {"rows": float(count), "excess": excess}
-    if share <= THRESHOLDS["repeats"] or excess <= 2:
-        chance = ", as many as chance gives in coarse data" if excess <= 2 else ""
-        reason = (
-            f"No sign of a problem found: {count} rows have a copy in another domain"
-            f"{chance * (count > 0)}."
+def find_copies(case: Case) -> Finding | None:
+    """Whether rows repeat across domains; None where rows repeat by nature."""
+    count, excess = case["repeated_rows"], case["repeated_excess"]
+    if count is None:
+        return None
+    share, values = count / case["n_rows"], {"rows": float(count), "excess": excess}
+    topic = Topic("W122", TABLE, "label shift", quiet=True)
+    if share <= THRESHOLDS.repeats or excess <= COPIES_BY_CHANCE:
+        by_chance = count > 0 and excess <= COPIES_BY_CHANCE
+        as_expected = ", as many as chance gives in coarse data" * by_chance
+        return topic.fine(
+            values, f"{count} rows have a copy in another domain{as_expected}"
         )
-        return Finding("W122", TABLE, "ok", values, reason)
-    return Finding(
-        "W122",
-        TABLE,
+    return topic.trouble(
         "caution",
         values,
         f"{count} rows occur in more than one domain.",
         "Remove copies; they pull the domains together.",
-        "label shift",
     )
 
 
 def _join(names: list[str], most: int = 5) -> str:
     shown = ", ".join(names[:most])
     return shown + f" and {len(names) - most} more" * (len(names) > most)
+
+
+#: All checks, in the order of the questions. A further one is appended here.
+CHECKS: list[Check] = [
+    find_signal,
+    find_misfit,
+    find_lost_gain,
+    find_shift,
+    find_few_domains,
+    find_condition,
+    find_low_rank,
+    find_no_anchors,
+    find_lone_classes,
+    find_empty_classes,
+    find_other_solutions,
+    find_thin_domains,
+    find_leak,
+    find_copies,
+]

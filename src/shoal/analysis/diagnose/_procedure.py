@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal._rank import supported_rank
 from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
-from shoal.analysis.diagnose._findings import find_all
+from shoal.analysis.diagnose._findings import judge
 from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
 from shoal.analysis.diagnose._refit import (
     Refit,
@@ -23,10 +22,10 @@ from shoal.analysis.diagnose._refit import (
     simulate,
     weighted_agreement,
 )
-from shoal.analysis.diagnose._result import Diagnosis, verdict_of
-from shoal.analysis.diagnose._rows import DiagnosisRows, gather
+from shoal.analysis.diagnose._result import Diagnosis
+from shoal.analysis.diagnose._rows import DiagnosisRows, OwnAnswers, draw_seed, gather
+from shoal.analysis.diagnose._settings import EFFORT, THRESHOLDS
 from shoal.analysis.diagnose._table import find_repeats, naming_columns
-from shoal.analysis.diagnose._thresholds import THRESHOLDS
 from shoal.exceptions import ShoalWarning
 from shoal.probability import condition_number
 from shoal.validation import check_whole
@@ -38,7 +37,6 @@ Numbers = dict[str, Any]
 SURE = 0.95  # a row belongs almost surely to a class
 LEVEL = 0.9  # of the interval that thin domains are measured by
 FIVE_POINTS = 0.05
-MAX_TABLE_ROWS = 20_000
 N_WORST = 10
 
 
@@ -117,29 +115,20 @@ def diagnose(
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        rows = gather(estimator, X, codes, max_rows, sampling)
+        rows, own = gather(estimator, X, codes, max_rows, sampling)
         n_rows = rows.problem.n_rows
         orders = [shuffling.permutation(n_rows) for _ in range(n_permutations)]
         draws = simulating.random((n_simulations, n_rows))
         fitted = refit(rows, estimator.domain_given_class_)
         numbers = {
             **_sizes(estimator, X, codes, n_rows),
-            **_gains(rows, orders, int(shuffling.integers(2**31 - 1))),
+            **_gains(rows, own, orders, draw_seed(shuffling)),
             **_departures(fitted, simulate(rows, fitted, draws)),
-            **_richness(estimator, rows, fitted, starting),
+            **_richness(estimator, rows, own, fitted, starting),
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
             **_table(estimator, X, codes, looking),
         }
-    findings = tuple(
-        find_all(numbers, estimator.domains_, list(estimator.class_names_))
-    )
-    return Diagnosis(
-        verdict=verdict_of(findings),
-        findings=findings,
-        numbers=numbers,
-        domains=estimator.domains_,
-        class_names=list(estimator.class_names_),
-    )
+    return judge(numbers, estimator.domains_, list(estimator.class_names_))
 
 
 def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
@@ -157,14 +146,13 @@ def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
     }
 
 
-def _gains(rows: DiagnosisRows, orders: list[Array], seed: int) -> Numbers:
-    problem, through = rows.problem, rows.through
-    settings = (rows.folds, rows.domain_weight)
-    quick = best_guess(problem, rows.cells, rows.columns, *settings)
-    null = null_gains(problem, rows.cells, rows.columns, *settings, orders)
+def _gains(
+    rows: DiagnosisRows, own: OwnAnswers, orders: list[Array], seed: int
+) -> Numbers:
+    through, null = own.through, null_gains(rows, orders)
     # Trees and a discriminator are too slow to repeat; by chance they gain less still.
-    guesses = [quick, tree_guess(problem, rows.columns, *settings, seed)]
-    guesses += [] if rows.free is None else [rows.free]
+    guesses = [best_guess(rows), tree_guess(rows, seed)]
+    guesses += [] if own.free is None else [own.free]
     free = max(guesses, key=lambda guess: guess.mean)
     lost = free.mean - through.mean
     error = free.standard_error(through)
@@ -196,8 +184,8 @@ def _departures(fitted: Refit, simulations: Iterator[Refit]) -> Numbers:
         "unexplained": excess / departure.signal if departure.signal > 0 else np.nan,
         "shift": _root(shifts.overall - overall["mean"]),
         "shift_limit": max(
-            THRESHOLDS["shift_caution"],
-            float(_root(THRESHOLDS["sure"] * overall["sd"])),
+            THRESHOLDS.shift_caution,
+            float(_root(THRESHOLDS.sure * overall["sd"])),
         ),
         "shift_sure": (shifts.overall - overall["mean"]) / max(overall["sd"], 1e-12),
         "class_shift": _root(by_class),
@@ -210,15 +198,16 @@ def _departures(fitted: Refit, simulations: Iterator[Refit]) -> Numbers:
 
 
 def _richness(
-    estimator: Any, rows: DiagnosisRows, fitted: Refit, rng: np.random.Generator
+    estimator: Any,
+    rows: DiagnosisRows,
+    own: OwnAnswers,
+    fitted: Refit,
+    rng: np.random.Generator,
 ) -> Numbers:
-    problem = rows.problem
-    weighted = fitted.class_given_x * problem.row_weight.astype(float)[:, None]
+    weighted = fitted.class_given_x * rows.row_weight[:, None]
     sure = np.where(fitted.class_given_x > SURE, weighted, 0).sum(axis=0)
     T = estimator.domain_given_class_
-    rank = supported_rank(
-        rows.cells, problem.codes, random_state=int(rng.integers(2**31 - 1))
-    )
+    rank = supported_rank(rows.cells, rows.codes, random_state=draw_seed(rng))
     singular = np.linalg.svd(estimator.prevalence_, compute_uv=False)
     return {
         "condition": condition_number(estimator.prevalence_),
@@ -228,9 +217,9 @@ def _richness(
         "class_weight": estimator.class_weight_.copy(),
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
-        "expected_accuracy": float(problem.row_weight @ fitted.posterior.max(axis=1)),
+        "expected_accuracy": float(rows.row_weight @ fitted.posterior.max(axis=1)),
         "own_agreement": weighted_agreement(
-            rows.classes, fitted.posterior, problem.row_weight.astype(float)
+            own.posterior, fitted.posterior, rows.row_weight
         ),
     }
 
@@ -253,8 +242,7 @@ def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
         numbers["naming_columns"] = {
             str(names[int(column)]): value for column, value in accuracy.items()
         }
-    findings = tuple(find_all(numbers, diagnosis.domains, diagnosis.class_names))
-    return replace(diagnosis, findings=findings, numbers=numbers)
+    return judge(numbers, diagnosis.domains, diagnosis.class_names)
 
 
 def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
@@ -268,7 +256,7 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
     if origin._counts_words:
         return result
     order = np.argsort(codes, kind="stable")
-    sample = order[stratified_sample(codes[order], MAX_TABLE_ROWS, rng)]
+    sample = order[stratified_sample(codes[order], EFFORT.table_rows, rng)]
     accuracy = naming_columns(X[sample], codes[sample], rng)
     names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
     result["naming_columns"] = {str(names[i]): accuracy[i] for i in accuracy}

@@ -16,22 +16,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from shoal.analysis.diagnose._rows import DiagnosisRows
+from shoal.analysis.diagnose._settings import EFFORT
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
 from shoal.likelihood._starts import best_starts, find_starts, optimize_from
 from shoal.probability import balance_domains, class_posterior
 
 Array = np.ndarray[Any, Any]
-
-# Iterations with q(d|y) held still, then of both, from nothing but q(d|y); of a
-# simulation, which starts at its own truth; and after a restart's own climb.
-N_FROZEN = 30
-N_JOINT = 200
-N_WARM = 40
-N_POLISH = 100
-# Cells that should hold less than this variance say nothing.
-LEAST_VARIANCE = 0.5
-# Fewer rows of a class in a domain than this have no mean to speak of.
-LEAST_ROWS = 8.0
 
 
 @dataclass(frozen=True)
@@ -117,8 +107,8 @@ def refit(rows: DiagnosisRows, domain_given_class: Array) -> Refit:
         rows.problem,
         domain_given_class,
         rows.penalties,
-        n_frozen=N_FROZEN,
-        n_joint=N_JOINT,
+        n_frozen=EFFORT.n_frozen,
+        n_joint=EFFORT.n_joint,
     )
     return compare(rows, fit)
 
@@ -160,7 +150,7 @@ def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> Iterator[Refit
             fitted.fit.weights,
             fitted.fit.domain_given_class,
             rows.penalties,
-            max_iter=N_WARM,
+            max_iter=EFFORT.n_warm,
         )
         yield compare(simulated, fit)
 
@@ -171,15 +161,12 @@ def restart(rows: DiagnosisRows, fitted: Refit, rng: np.random.Generator) -> Res
     n_classes = len(fitted.fit.weights)
     starts = find_starts(problem, n_classes, kinds=("features",), n_random=0, rng=rng)
     _, fit = best_starts(problem, starts, penalties, n_keep=1, rng=rng)[0]
-    fit = optimize(
-        problem, fit.weights, fit.domain_given_class, penalties, max_iter=N_POLISH
-    )
+    start = fit.weights, fit.domain_given_class
+    fit = optimize(problem, *start, penalties, max_iter=EFFORT.n_polish)
     posterior = class_posterior(
         problem.class_given_x(fit.weights), fit.domain_given_class, problem.codes
     )
-    agreement = weighted_agreement(
-        fitted.posterior, posterior, problem.row_weight.astype(float)
-    )
+    agreement = weighted_agreement(fitted.posterior, posterior, rows.row_weight)
     return Restart(fit.objective - fitted.fit.objective, agreement)
 
 
@@ -213,7 +200,7 @@ def cell_departure(cells: Array, codes: Array, domain_given_x: Array) -> Departu
     size = observed.sum(axis=1, keepdims=True)
     share = observed.sum(axis=0) / observed.sum()
     plain = size * share * (1 - share)
-    use = (variance > LEAST_VARIANCE) & (plain > LEAST_VARIANCE)
+    use = (variance > EFFORT.least_variance) & (plain > EFFORT.least_variance)
     if not use.any():
         return Departure(1.0, 0.0, 0.0)
     square = (observed - expected)[use] ** 2
@@ -247,7 +234,7 @@ def class_shifts(columns: Array, problem: MixtureProblem, posterior: Array) -> S
         centred = columns - heavy @ columns / heavy.sum()
         variance = np.maximum(heavy @ centred**2 / heavy.sum(), 1e-12)
         mean, error, size = _domain_means(centred, share, edges)
-        enough = size >= LEAST_ROWS
+        enough = size >= EFFORT.least_rows
         excess = ((mean**2 - error) / variance).mean(axis=1)
         square[label, present[enough]] = excess[enough]
         weight = np.add.reduceat(heavy, edges)

@@ -1,5 +1,6 @@
 """What is asked of an estimator: its rows, ready for every check."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 
+from shoal._rank import soften
 from shoal._words import list_words, thin_words
 from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import with_classes
-from shoal.analysis.diagnose._guess import gain_of
+from shoal.analysis.diagnose._settings import EFFORT
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
@@ -22,19 +24,6 @@ from shoal.validation._rows import canonical_rows
 from shoal.validation._sampling import fold_of_rows
 
 Array = np.ndarray[Any, Any]
-
-N_FOLDS = 3
-CELLS_PER_CLASS = 4
-LEAST_CELLS = 12
-MAX_WORDS = 200
-LEAST_WORDS = 5  # rarer words share a cell
-# "Alike" is judged on this many columns; more are replaced by principal directions.
-MAX_COLUMNS = 20
-# The refit's own penalties: enough to end the climb, too little to bend it.
-REFIT_RIDGE = 1e-4
-REFIT_DIRICHLET = 0.1  # imaginary rows for each class and domain
-N_CENTRES = (60,)
-
 
 # ---- what an estimator says of its rows ----------------------------------------------
 
@@ -64,7 +53,7 @@ class DiagnosedRows:
     rows: TrainingRows
     features: FeatureMap
     posterior: Array
-    ridge: float = REFIT_RIDGE
+    ridge: float = EFFORT.ridge
     cells: Array | None = None
 
     @cached_property
@@ -129,8 +118,8 @@ def rows_with_rbf(
 ) -> DiagnosedRows:
     """Numeric rows of any estimator: RBF features stand beside the columns."""
     X, rows = sample_rows(estimator, X, codes, max_rows, rng)
-    richest = list_expansions(rows, "auto", N_CENTRES)[-1]
-    features = feature_map(rows, "column", richest, N_CENTRES, draw_seed(rng))
+    richest = list_expansions(rows, "auto", EFFORT.n_centres)[-1]
+    features = feature_map(rows, "column", richest, EFFORT.n_centres, draw_seed(rng))
     return DiagnosedRows(X, rows, features, estimator._posterior(X, rows.codes, None))
 
 
@@ -159,8 +148,11 @@ def rows_of_words(
     """
     table = thin_words(table, max_rows, rng)
     codes, words = list_words(table)
-    fewest = CELLS_PER_CLASS * n_classes
-    most = min(max(len(words) // (4 * len(table)), fewest), MAX_WORDS)
+    fewest = EFFORT.cells_per_class * n_classes
+    most = min(
+        max(len(words) // (EFFORT.rows_per_cell * len(table)), fewest),
+        EFFORT.most_words,
+    )
     cells = common_words(table.sum(axis=0), most)[words]
     indicators = np.eye(int(cells.max()) + 1)[cells]
     rows = TrainingRows(indicators, codes, None, domain_weight)
@@ -173,7 +165,7 @@ def common_words(count: Array, most: int) -> Array:
     """Cell of each word: the commonest have their own, the rest share the last."""
     rank = np.empty(len(count), dtype=int)
     rank[np.argsort(-count, kind="stable")] = np.arange(len(count))
-    solid = int((count >= LEAST_WORDS).sum())
+    solid = int((count >= EFFORT.least_words).sum())
     return np.minimum(rank, min(solid, most - 1))
 
 
@@ -184,8 +176,7 @@ def fit_out_of_fold(estimator: Any, rows: DiagnosedRows, folds: Array) -> OutOfF
     class_given_x = np.empty((len(codes), k))
     corners = np.zeros((n_folds, k, n_domains))
     weight = np.empty((n_folds, k))
-    for fold in range(n_folds):
-        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    for fold, (train, test) in enumerate(splits_of(folds)):
         other = with_classes(estimator, k)
         other.fit(rows.X[train], domains=names[codes[train]])
         found = other.predict(rows.X[train], names[codes[train]])
@@ -213,28 +204,33 @@ class DiagnosisRows:
         A partition of the inputs that does not look at the domains.
     columns : ndarray of shape (n, at most 20)
         What "looks alike" is judged on, scaled.
+    folds : ndarray of shape (n,)
     domain_weight : ndarray of shape (n_domains,)
         q(d).
     penalties : Penalties
         Of refits.
-    folds : ndarray of shape (n,)
-    through : HeldOut
-        Held-out gain of guessing domains through the estimator's own classes.
-    free : HeldOut or None
-        Held-out gain of the estimator's own discriminator.
-    classes : ndarray of shape (n, n_classes)
-        The estimator's p_d(y|x).
     """
 
     problem: MixtureProblem
     cells: Array
     columns: Array
+    folds: Array
     domain_weight: Array
     penalties: Penalties
-    folds: Array
-    through: HeldOut
-    free: HeldOut | None
-    classes: Array
+
+    @property
+    def codes(self) -> Array:
+        """Domain of each row."""
+        return self.problem.codes
+
+    @property
+    def row_weight(self) -> Array:
+        """Weight of each row, in double precision."""
+        return self.problem.row_weight.astype(float)
+
+    def splits(self) -> Iterator[tuple[Array, Array]]:
+        """Numbers of the rows outside and inside of each fold."""
+        return splits_of(self.folds)
 
     def with_domains(self, order: Array, codes: Array) -> "DiagnosisRows":
         """The same rows in another order, with other domains."""
@@ -251,63 +247,91 @@ class DiagnosisRows:
             columns=self.columns[order],
         )
 
+    def gain(self, name: str, own: Array) -> HeldOut:
+        """Gain of a guess that gives each row's own domain the probability ``own``.
+
+        The guess is mixed with q(d) as if that had been one row per domain: a held-out
+        row of a domain with few others must not cost minus infinity.
+        """
+        prior, problem = self.domain_weight[self.codes], self.problem
+        softened = soften(
+            np.maximum(own, 0), prior, problem.n_rows, imaginary=problem.n_domains
+        )
+        return HeldOut(np.log(softened / prior), self.row_weight, name)
+
+
+@dataclass(frozen=True)
+class OwnAnswers:
+    """What an estimator itself says of the rows.
+
+    Attributes
+    ----------
+    posterior : ndarray of shape (n, n_classes)
+        Its p_d(y|x).
+    through : HeldOut
+        Held-out gain of guessing domains through its classes.
+    free : HeldOut or None
+        Held-out gain of its own discriminator.
+    """
+
+    posterior: Array
+    through: HeldOut
+    free: HeldOut | None
+
 
 def gather(
     estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
-) -> DiagnosisRows:
-    """Rows of a fitted estimator; X is validated, ``rng`` draws the sample.
+) -> tuple[DiagnosisRows, OwnAnswers]:
+    """Rows of a fitted estimator, and its answers; X is validated.
 
     Where classes were merged, the fit below is asked, and what it says adds up.
     """
-    origin, weight = estimator._origin, estimator.domain_weight_
+    origin, k = estimator._origin, estimator.n_classes_
     found = origin._diagnosed_rows(X, codes, max_rows, rng)
-    problem, codes = found.problem, found.rows.codes
-    folds = fold_of_rows(codes, N_FOLDS, rng)
+    problem = found.problem
+    folds = fold_of_rows(problem.codes, EFFORT.n_folds, rng)
     guess = origin._out_of_fold(found, folds, rng)
-    through = guess.through_classes(estimator, codes, folds)
-    free = None
-    if guess.domain_given_x is not None:
-        own = guess.domain_given_x[np.arange(len(codes)), codes]
-        free = gain_of("discriminator", own, problem, weight)
-    cells, columns = found.cells, problem.design[:, :MAX_COLUMNS]
-    if cells is None:
+    if found.cells is None:
         # every expansion starts with the scaled columns themselves, or is components
         plain = problem.design[:, : found.rows.X.shape[1]]
-        cells = _find_cells(plain, problem, estimator.n_classes_, rng)
+        cells = _find_cells(plain, problem, k, rng)
         columns = _few_columns(plain, draw_seed(rng))
-    return DiagnosisRows(
-        problem=problem,
-        cells=cells,
-        columns=columns,
-        domain_weight=weight,
-        penalties=_refit_penalties(found.ridge, problem, estimator.n_classes_),
-        folds=folds,
-        through=gain_of("classes", through, problem, weight),
-        free=free,
-        classes=estimator._add_up(found.posterior),
-    )
+    else:
+        cells, columns = found.cells, problem.design[:, : EFFORT.most_columns]
+    imaginary = EFFORT.dirichlet * k * problem.n_domains / problem.n_rows
+    penalties = Penalties(ridge=found.ridge, confidence=0.0, dirichlet=imaginary)
+    weight = estimator.domain_weight_
+    rows = DiagnosisRows(problem, cells, columns, folds, weight, penalties)
+    through = guess.through_classes(estimator, rows.codes, folds)
+    free = None
+    if guess.domain_given_x is not None:
+        own = guess.domain_given_x[np.arange(problem.n_rows), rows.codes]
+        free = rows.gain("discriminator", own)
+    posterior = estimator._add_up(found.posterior)
+    return rows, OwnAnswers(posterior, rows.gain("classes", through), free)
 
 
 def _find_cells(
     plain: Any, problem: MixtureProblem, n_classes: int, rng: np.random.Generator
 ) -> Array:
-    most = problem.n_rows // (4 * problem.n_domains)
-    n_cells = min(max(CELLS_PER_CLASS * n_classes, LEAST_CELLS), most)
+    most = problem.n_rows // (EFFORT.rows_per_cell * problem.n_domains)
+    n_cells = min(max(EFFORT.cells_per_class * n_classes, EFFORT.least_cells), most)
     return cluster_rows(plain, max(n_cells, n_classes + 1), problem.row_weight, rng)
 
 
 def _few_columns(plain: Any, seed: int) -> Array:
     """The scaled columns, or their main directions when there are many."""
-    if not is_sparse(plain) and plain.shape[1] <= MAX_COLUMNS:
+    if not is_sparse(plain) and plain.shape[1] <= EFFORT.most_columns:
         return np.asarray(plain, dtype=float)
-    few = min(MAX_COLUMNS, plain.shape[1] - 1)
+    few = min(EFFORT.most_columns, plain.shape[1] - 1)
     reduced = TruncatedSVD(few, random_state=seed).fit_transform(plain)
     return np.asarray(reduced, dtype=float)
 
 
-def _refit_penalties(ridge: float, problem: MixtureProblem, k: int) -> Penalties:
-    imaginary = REFIT_DIRICHLET * k * problem.n_domains / problem.n_rows
-    return Penalties(ridge=ridge, confidence=0.0, dirichlet=imaginary)
+def splits_of(folds: Array) -> Iterator[tuple[Array, Array]]:
+    """Numbers of the rows outside and inside of each fold."""
+    for fold in range(int(folds.max()) + 1):
+        yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
 def draw_seed(rng: np.random.Generator) -> int:

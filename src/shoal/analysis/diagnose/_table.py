@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from shoal.analysis.diagnose._settings import EFFORT
 from shoal.validation import encode_column, is_sparse
 
 Array = np.ndarray[Any, Any]
 
-# Rows that vote for a row's domain.
-N_NEAREST = 5
-# Wider tables are asked about the columns whose means differ most between domains.
-MOST_LEAK_COLUMNS = 200
+# So many times the copies that coarse values lead to expect are still chance.
+COPIES_BY_CHANCE = 2
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,13 @@ def column_accuracy(values: Array, codes: Array, tie_break: Array) -> float:
     sizes = np.bincount(codes, minlength=n_domains)
     order = np.lexsort([tie_break, values])
     codes, values = codes[order], np.asarray(values, dtype=float)[order]
-    steps = np.delete(np.arange(-N_NEAREST, N_NEAREST + 1), N_NEAREST)
+    reach = EFFORT.n_nearest
+    steps = np.delete(np.arange(-reach, reach + 1), reach)
     around = np.arange(n_rows)[:, None] + steps
     inside = (around >= 0) & (around < n_rows)
     around = np.clip(around, 0, n_rows - 1)
     distance = np.where(inside, np.abs(values[around] - values[:, None]), np.inf)
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :N_NEAREST]
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :reach]
     voters = codes[np.take_along_axis(around, nearest, axis=1)]
     valid = np.take_along_axis(inside, nearest, axis=1)
     same = (voters[:, :, None] == voters[:, None, :]) & valid[:, None, :]
@@ -95,7 +95,7 @@ def find_repeats(X: Any, codes: Array) -> Repeats:
 def _promising(X: Any, codes: Array) -> Array:
     """All columns, or those whose domain means lie furthest apart."""
     n_columns = X.shape[1]
-    if n_columns <= MOST_LEAK_COLUMNS:
+    if n_columns <= EFFORT.most_leak_columns:
         return np.arange(n_columns)
     sizes = np.bincount(codes)
     member = sparse.csr_array((1 / sizes[codes], (codes, np.arange(len(codes)))))
@@ -104,7 +104,7 @@ def _promising(X: Any, codes: Array) -> Array:
     square = X.multiply(X) if is_sparse(X) else X**2
     spread = np.asarray(square.mean(axis=0)).ravel() - means.mean(axis=0) ** 2
     between = means.var(axis=0) / np.maximum(spread, 1e-12)
-    return np.sort(np.argsort(-between, kind="stable")[:MOST_LEAK_COLUMNS])
+    return np.sort(np.argsort(-between, kind="stable")[: EFFORT.most_leak_columns])
 
 
 def _column(X: Any, index: int) -> Array:

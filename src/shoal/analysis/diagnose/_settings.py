@@ -1,0 +1,102 @@
+"""Numbers of a diagnosis: where one becomes a finding, and how hard it looks.
+
+Thresholds were set on generated problems: ``benchmarks/tabular/diagnose.py`` repeats
+the calibration and ``results/tabular/diagnose.json`` holds its record.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where a number becomes a finding."""
+
+    # gain over that of shuffled domains, in standard deviations of the latter
+    signal: float = 3.0
+    # departures from the model count from this many standard deviations of the null on
+    sure: float = 4.0
+    # share of the domain signal that the classes leave unexplained
+    unexplained_caution: float = 0.03
+    unexplained_fail: float = 0.25
+    # share of a free guesser's gain that is kept; the difference in standard errors
+    kept_caution: float = 0.9
+    kept_fail: float = 0.75
+    kept_sure: float = 3.0
+    # shift of a class between domains, in its standard deviations
+    shift_caution: float = 0.08
+    shift_fail: float = 0.25
+    class_shift_caution: float = 0.15
+    condition: float = 50.0
+    # classes that the table of cells supports, as a share of those fitted: cells are
+    # coarse, so a few classes too few are no sign
+    rank: float = 0.67
+    # share of a class's mass at q(y|x) > .95 (of the median class)
+    anchor: float = 0.02
+    # share of a class's rows in one domain
+    single_domain: float = 0.95
+    # share of all rows (domains weighted) in the rarest class
+    empty: float = 0.001
+    # another start is as good within this many nats, better from this many on; or, if
+    # that is more, within (from) this gain in log-likelihood of all rows together
+    near: float = 0.003
+    better: float = 0.005
+    near_total: float = 5.0
+    better_total: float = 20.0
+    # share of rows on which starts, and the estimator and its refit, should agree
+    agreement: float = 0.95
+    own_agreement: float = 0.9
+    thin: float = 30.0
+    leak: float = 0.95
+    repeats: float = 0.01
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many rows, cells and iterations a diagnosis spends; set for seconds."""
+
+    # Folds of every held-out gain.
+    n_folds: int = 3
+    # The table itself is looked at in this many rows: neighbours must be near ones.
+    table_rows: int = 20_000
+    # Cells that do not look at domains: enough to show shapes, each with some rows.
+    cells_per_class: int = 4
+    least_cells: int = 12
+    rows_per_cell: int = 4
+    # Words with a cell of their own; those rarer than the second number share one.
+    most_words: int = 200
+    least_words: int = 5
+    # Centres of RBF features, for estimators without features of their own.
+    n_centres: tuple[int, ...] = (60,)
+    # "Alike" is judged on this many columns; more become principal directions.
+    most_columns: int = 20
+    # The refit's penalties: enough to end the climb, too little to bend it. The second
+    # counts imaginary rows for each class and domain.
+    ridge: float = 1e-4
+    dirichlet: float = 0.1
+    # Iterations with q(d|y) held still, then of both, from nothing but q(d|y); of a
+    # simulation, which starts at its own truth; and after a restart's own climb.
+    n_frozen: int = 30
+    n_joint: int = 200
+    n_warm: int = 40
+    n_polish: int = 100
+    # Of the logit that guesses domains: ridges from strong to weak, and iterations.
+    ridges: tuple[float, ...] = (0.1, 0.01, 1e-3, 1e-4)
+    n_logit: int = 40
+    # With more domains, weights (or leaves) for each cost more than they tell.
+    most_logit_domains: int = 60
+    most_tree_domains: int = 200
+    n_trees: int = 50
+    least_leaf: int = 10
+    # A domain's spread is pulled to that of all by as many rows as this, per column.
+    pooled_rows: float = 2.0
+    # Cells that should hold less variance, or classes fewer rows, say nothing.
+    least_variance: float = 0.5
+    least_rows: float = 8.0
+    # Rows that vote for a row's domain by one column; wider tables are asked about
+    # the columns whose means differ most between domains.
+    n_nearest: int = 5
+    most_leak_columns: int = 200
+
+
+THRESHOLDS = Thresholds()
+EFFORT = Effort()
