@@ -28,11 +28,11 @@ from shoal.io.source._open import (
 )
 from shoal.io.source._options import MISSING, Options
 from shoal.io.table._cells import row_number, stripped
-from shoal.io.table._schema import FILL, Schema
+from shoal.io.table._missing import FILL, complete_rows
+from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
 BATCH_ROWS = 65_536
-KEEP_GAPS = "fill them in, or fit again with --impute median, to keep them"
 # Bytes of pixels that a batch of images may take.
 PIXEL_BYTES = 64 * 2**20
 
@@ -143,23 +143,6 @@ def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Messa
     """The rows that lack no value, and W144 where some do."""
     whole, messages = complete_rows(content.frame, schema)
     return (content.take(whole) if messages else content), messages
-
-
-def complete_rows(
-    frame: pd.DataFrame, schema: Schema
-) -> tuple[np.ndarray[Any, Any], list[Message]]:
-    """Which rows lack no value; W144 where some do, which fit left out too.
-
-    All rows of a model that was not fitted with ``impute="drop"``.
-    """
-    if not schema.drop_incomplete:
-        return np.ones(len(frame), dtype=bool), []
-    lacking = schema.incomplete(frame)
-    if not lacking.any():
-        return ~lacking, []
-    first = row_number(frame.iloc[:, 0], lacking)
-    text = f"rows with missing values are left out, as in fit (first: row {first})"
-    return ~lacking, [Message("W144", text, KEEP_GAPS)]
 
 
 def _table(

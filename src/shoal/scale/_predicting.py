@@ -17,10 +17,9 @@ import pandas as pd
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._annotation import UNLIKE, UNSURE, marked
 from shoal.io._assignments import assign, rows_by_class, write_assignments
-from shoal.io._batches import KEEP_GAPS
 from shoal.io._files import take_place
 from shoal.io.table._domains import DomainRule
-from shoal.io.table._schema import FILL
+from shoal.io.table._missing import FILL, KEEP_GAPS
 from shoal.io.table._table import Message, Table
 from shoal.scale._parts import Part, Parts, list_parts
 from shoal.scale._rows import Batch, Rows, domains_of, known_rule, schema_of

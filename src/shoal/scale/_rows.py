@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
-from shoal.io._batches import complete_rows
 from shoal.io.table._cells import row_number
 from shoal.io.table._domains import DomainRule
-from shoal.io.table._schema import FILL, Schema
+from shoal.io.table._missing import FILL, complete_rows
+from shoal.io.table._schema import Schema
 from shoal.io.table._table import Message
 from shoal.scale._parts import Part
 from shoal.validation._rows import row_keys

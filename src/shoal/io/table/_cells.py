@@ -1,4 +1,4 @@
-"""Cells of one column as numbers or as words, with one notion of "missing".
+"""Cells of a column as numbers, as words, as bags of words; one notion of "missing".
 
 Rows in messages are counted from 1, the header left out, as the source has them.
 """
@@ -87,9 +87,8 @@ def numbers(
         parsed = pd.to_numeric(series.astype(object).where(~empty), errors="coerce")
         values = parsed.to_numpy(dtype=dtype, na_value=np.nan)
         wrong = np.isnan(values) & ~empty
-    sentinels = [float(token) for token in missing if _parses(token)]
-    if sentinels:
-        values = np.where(np.isin(values, sentinels), np.nan, values)
+    if tokens := sentinels(missing):
+        values = np.where(np.isin(values, tokens), np.nan, values)
     return values, wrong
 
 
@@ -173,9 +172,57 @@ def _empty(series: pd.Series, missing: Sequence[str]) -> Array:
     return np.asarray(empty)
 
 
-def _parses(token: str) -> bool:
+def sentinels(missing: Sequence[str]) -> list[float]:
+    """Numbers that mean "no value", such as -999.
+
+    >>> sentinels(["NA", "-999", "nan"])
+    [-999.0]
+    """
+    found = pd.to_numeric(pd.Series(list(missing), dtype=object), errors="coerce")
+    return [float(number) for number in found.dropna()]
+
+
+# ---- Running text as bags of words ---------------------------------------------------
+
+# A word is a run of two or more letters and digits of any alphabet, in lower case, at
+# least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
+# occur in at least two rows and in at most half of them, and of those the 5,000 most
+# frequent (ties in alphabetical order). There is no list of stop words, which would be
+# of one language: words that most rows share fall to the second rule. Languages written
+# without spaces need a segmenter first.
+WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
+MIN_ROWS = 2
+MAX_SHARE = 0.5
+MAX_WORDS = 5_000
+
+
+def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
+    """The words worth counting, in alphabetical order.
+
+    >>> learn_vocabulary(["One fish", "two fishes, red", "red fish", "blue sea", "Sea"])
+    ('fish', 'red', 'sea')
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    counter = CountVectorizer(token_pattern=WORD, dtype=np.float64)
     try:
-        float(token)
-    except ValueError:
-        return False
-    return token not in ("nan", "NaN")
+        table = counter.fit_transform(texts)
+    except ValueError:  # not a single word
+        return ()
+    rows = np.bincount(table.indices, minlength=table.shape[1])
+    kept = np.flatnonzero((rows >= MIN_ROWS) & (rows <= MAX_SHARE * len(texts)))
+    total = np.asarray(table.sum(axis=0)).ravel()
+    frequent = kept[np.argsort(-total[kept], kind="stable")[:MAX_WORDS]]
+    words = counter.get_feature_names_out()
+    return tuple(words[np.sort(frequent)].tolist())
+
+
+def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
+    """Bags as a CSR array of shape (n_texts, n_words)."""
+    from scipy import sparse
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    counter = CountVectorizer(
+        token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
+    )
+    return sparse.csr_array(counter.transform(texts))

@@ -18,7 +18,14 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
 from shoal.io.source._options import MISSING
-from shoal.io.table._cells import is_number, numbers, row_number, words
+from shoal.io.table._cells import (
+    count_words,
+    is_number,
+    numbers,
+    row_number,
+    sentinels,
+    words,
+)
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._matrices import (
@@ -27,17 +34,10 @@ from shoal.io.table._matrices import (
     columns_by_name,
     refuse_absent,
 )
+from shoal.io.table._missing import fill, missing_values
 from shoal.io.table._table import Message
-from shoal.io.table._words import count_words
 
 Array = np.ndarray[Any, Any]
-
-# What to do about missing values: what fills them is learned in fit and not later.
-FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
-FILL = (
-    "fill or remove the rows, or fit again with --impute median, which the model "
-    "then keeps"
-)
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class Schema:
             return self._encode_text(data, messages)
         X = self._encode_columns(data, messages)
         if not _sum_is_finite(X):
-            self._fill(X)
+            fill(X, self)
             if not np.isfinite(X).all():
-                raise self._missing_values(X, data, fitting)
+                raise missing_values(X, data, self, fitting=fitting)
         if self.kind == "counts":
             check_counts(X, self.feature_names, data.index)
         return X
@@ -157,21 +157,6 @@ class Schema:
     def require(self, known: Sequence[str]) -> None:
         """Raise E133 unless all columns that are needed are among ``known``."""
         refuse_absent(self.needed, known)
-
-    def incomplete(self, frame: pd.DataFrame) -> Array:
-        """Mask of the rows that lack a value."""
-        self.require([str(name) for name in frame.columns])
-        lacking = np.zeros(len(frame), dtype=bool)
-        if self.text is not None:
-            return lacking | pd.isna(words(frame[self.text], self.missing))
-        for feature in self.features:
-            series = frame[feature.name]
-            if feature.kind == "category":
-                lacking |= pd.isna(words(series, self.missing))
-            else:
-                values, wrong = numbers(series, self.missing)
-                lacking |= np.isnan(values) & ~wrong
-        return lacking
 
     def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
         if self.names and names is not None:
@@ -207,7 +192,7 @@ class Schema:
     def _encode_columns(self, frame: pd.DataFrame, messages: list[Message]) -> Array:
         names = [feature.name for feature in self.features]
         simple = all(feature.kind == "number" for feature in self.features)
-        if simple and not any(_parses(token) for token in self.missing):
+        if simple and not sentinels(self.missing):
             part = frame[names]
             if all(is_number(part[name]) for name in names):
                 # A copy always: filling gaps must not reach the caller's table.
@@ -251,37 +236,6 @@ class Schema:
         if feature.fill is None:
             table[empty] = np.nan
         return table
-
-    def _fill(self, X: Array) -> None:
-        """Put the stated values where a number is missing."""
-        start = 0
-        for feature in self.features:
-            column = X[:, start]
-            if feature.kind != "category" and feature.fill is not None:
-                column[np.isnan(column)] = feature.fill
-            start += feature.width
-
-    def _missing_values(
-        self, X: Array, frame: pd.DataFrame, fitting: bool
-    ) -> InputError:
-        starts = np.cumsum([0, *(feature.width for feature in self.features)])[:-1]
-        bad = ~np.isfinite(X[:, starts])
-        counts = bad.sum(axis=0)
-        worst = int(counts.argmax())
-        kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
-        first = row_number(frame.iloc[:, 0], np.asarray(bad.any(axis=1)))
-        column = self.features[int(np.argmax(bad[first_row(frame, first)]))].name
-        values = n_of(int(counts.sum()), f"{kind} value")
-        hint = FILL_IN_FIT if fitting else FILL
-        if kind == "infinite":
-            hint = "clean the rows, or --na inf to count them as missing"
-        return InputError(
-            "E115",
-            f"{values} in {n_of(int((counts > 0).sum()), 'column')} "
-            f"(most: {self.features[worst].name}, {int(counts[worst]):,}; first: row "
-            f"{first}, {column})",
-            hint,
-        )
 
     # ---- JSON ---------------------------------------------------------------------
 
@@ -343,11 +297,6 @@ def _sum_is_finite(X: Array) -> bool:
         return bool(np.isfinite(X.sum(dtype=float)))
 
 
-def first_row(frame: pd.DataFrame, number: int) -> int:
-    """Position of the row that people count as ``number``."""
-    return int(np.flatnonzero(frame.index.to_numpy() == number - 1)[0])
-
-
 def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
     cell = series[wrong].iloc[0]
     return InputError(
@@ -355,13 +304,6 @@ def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
         f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
         f"--na {shlex.quote(str(cell))} or clean the rows",
     )
-
-
-def _parses(token: str) -> bool:
-    try:
-        return not np.isnan(float(token))
-    except ValueError:
-        return False
 
 
 def _texts(values: Any) -> tuple[str, ...]:

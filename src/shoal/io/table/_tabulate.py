@@ -11,12 +11,12 @@ from shoal.io._files import join, require_columns
 from shoal.io.source._arrays import check_length, check_varied
 from shoal.io.source._format import Content, is_sparse
 from shoal.io.source._options import Options
-from shoal.io.table._cells import numbers, stripped, words
+from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
+from shoal.io.table._missing import lacking, with_fill
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
-from shoal.io.table._words import learn_vocabulary
 
 Array = np.ndarray[Any, Any]
 # Larger numbers cannot be squared.
@@ -171,7 +171,10 @@ class Tabulation:
         shared["drop_incomplete"] = options.impute == "drop"
         if options.text is not None:
             return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
-        filled = [self._with_fill(feature) for feature in features]
+        filled = [
+            with_fill(one, self.frame[one.name], options.missing, options.impute)
+            for one in features
+        ]
         single = all(self.frame[one.name].dtype == np.float32 for one in features)
         dtype = "float32" if single else "float64"
         return Schema(**shared, features=tuple(filled), dtype=dtype)
@@ -189,21 +192,8 @@ class Tabulation:
             )
         return vocabulary
 
-    def _with_fill(self, feature: Feature) -> Feature:
-        """What to put where a value is missing, learned from the rows here."""
-        if self.options.impute not in ("median", "mean"):
-            return feature
-        series = self.frame[feature.name]
-        if feature.kind == "category":
-            cells = pd.Series(words(series, self.options.missing)).dropna()
-            return replace(feature, fill=str(cells.mode().iloc[0]))
-        values, _ = numbers(series, self.options.missing)
-        finite = values[np.isfinite(values)]
-        middle = np.median if self.options.impute == "median" else np.mean
-        return replace(feature, fill=float(middle(finite)))
-
     def _drop_incomplete(self, schema: Schema, domains: Array | None) -> Array | None:
-        missing = schema.incomplete(self.frame)
+        missing = lacking(self.frame, schema)
         if missing.all():
             raise InputError(
                 "E115", "every row has a missing value", "--impute median, or --drop"

@@ -1,0 +1,110 @@
+"""Missing values: what fills them, which rows are left out, and what is said of them.
+
+Which cells have no value is said by ``_cells``: those that are None or NaN, and those
+that hold one of the tokens that mean it. What fills them is learned in fit and not
+later; the schema of a model keeps it.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from shoal.exceptions import InputError
+from shoal.io._files import n_of
+from shoal.io.table._cells import numbers, row_number, words
+from shoal.io.table._columns import Feature
+from shoal.io.table._table import Message
+
+if TYPE_CHECKING:
+    from shoal.io.table._schema import Schema
+
+Array = np.ndarray[Any, Any]
+
+FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
+FILL = (
+    "fill or remove the rows, or fit again with --impute median, which the model "
+    "then keeps"
+)
+KEEP_GAPS = "fill them in, or fit again with --impute median, to keep them"
+
+
+def with_fill(
+    feature: Feature, series: pd.Series, missing: tuple[str, ...], how: str | None
+) -> Feature:
+    """The feature with what to put where a value is missing, learned from its cells."""
+    if how not in ("median", "mean"):
+        return feature
+    if feature.kind == "category":
+        cells = pd.Series(words(series, missing)).dropna()
+        return replace(feature, fill=str(cells.mode().iloc[0]))
+    values, _ = numbers(series, missing)
+    finite = values[np.isfinite(values)]
+    middle = np.median if how == "median" else np.mean
+    return replace(feature, fill=float(middle(finite)))
+
+
+def fill(X: Array, schema: "Schema") -> None:
+    """Put the stated values where a number is missing, in place."""
+    start = 0
+    for feature in schema.features:
+        column = X[:, start]
+        if feature.kind != "category" and feature.fill is not None:
+            column[np.isnan(column)] = feature.fill
+        start += feature.width
+
+
+def lacking(frame: pd.DataFrame, schema: "Schema") -> Array:
+    """Mask of the rows that lack a value which the schema needs."""
+    schema.require([str(name) for name in frame.columns])
+    found = np.zeros(len(frame), dtype=bool)
+    if schema.text is not None:
+        return found | pd.isna(words(frame[schema.text], schema.missing))
+    for feature in schema.features:
+        series = frame[feature.name]
+        if feature.kind == "category":
+            found |= pd.isna(words(series, schema.missing))
+        else:
+            values, wrong = numbers(series, schema.missing)
+            found |= np.isnan(values) & ~wrong
+    return found
+
+
+def complete_rows(frame: pd.DataFrame, schema: "Schema") -> tuple[Array, list[Message]]:
+    """Which rows lack no value; W144 where some do, which fit left out too.
+
+    All rows of a model that was not fitted with ``impute="drop"``.
+    """
+    if not schema.drop_incomplete:
+        return np.ones(len(frame), dtype=bool), []
+    gaps = lacking(frame, schema)
+    if not gaps.any():
+        return ~gaps, []
+    first = row_number(frame.iloc[:, 0], gaps)
+    text = f"rows with missing values are left out, as in fit (first: row {first})"
+    return ~gaps, [Message("W144", text, KEEP_GAPS)]
+
+
+def missing_values(
+    X: Array, frame: pd.DataFrame, schema: "Schema", *, fitting: bool
+) -> InputError:
+    """E115: how many values are missing or infinite, and where."""
+    features = schema.features
+    starts = np.cumsum([0, *(feature.width for feature in features)])[:-1]
+    bad = ~np.isfinite(X[:, starts])
+    counts, rows = bad.sum(axis=0), np.asarray(bad.any(axis=1))
+    worst = int(counts.argmax())
+    column = features[int(np.argmax(bad[int(np.argmax(rows))]))].name
+    kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
+    hint = FILL_IN_FIT if fitting else FILL
+    if kind == "infinite":
+        hint = "clean the rows, or --na inf to count them as missing"
+    return InputError(
+        "E115",
+        f"{n_of(int(counts.sum()), f'{kind} value')} in "
+        f"{n_of(int((counts > 0).sum()), 'column')} (most: {features[worst].name}, "
+        f"{int(counts[worst]):,}; first: row {row_number(frame.iloc[:, 0], rows)}, "
+        f"{column})",
+        hint,
+    )
