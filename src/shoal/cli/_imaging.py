@@ -137,7 +137,7 @@ def embed_table(
     skip_bad: bool,
 ) -> tuple["Table", Embedded]:
     """The table of the images' features, and the network that made them."""
-    from shoal.vision.mixture._assemble import project_features
+    from shoal.vision.mixture._net import project_features
 
     if table.X is not None:
         raise CommandError(

@@ -1,7 +1,7 @@
 """ImageDiscriminator: a network of q(d|x), for DDFA and for its features."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,9 +32,14 @@ from shoal.vision.augment import (
 
 Array = np.ndarray[Any, Any]
 
-# The published view: any part from a twelfth of the image on, mirrored or not.
-PUBLISHED_SCALE = (0.08, 1.0)
-VIEWS = ("weak", "crop", "strong", "none")
+#: Views by their names, for images of some size. The published one, "crop", shows any
+#: part from a twelfth of the image on, mirrored or not.
+VIEWS: dict[str, Callable[[int], Augmentation]] = {
+    "weak": weak_view,
+    "crop": lambda size: RandomResizedCrop((0.08, 1.0), flip=0.5),
+    "strong": lambda size: Strong(),
+    "none": lambda size: Identity(),
+}
 NORMS = ("anew", "training")
 
 
@@ -160,10 +165,8 @@ class ImageDiscriminator(DomainClassifier):
         ----------
         X : array-like of shape (n_samples, h, w, 3) or (n_samples, h, w), dtype uint8
             Or flattened rows, with ``image_shape``.
-        y : array-like of shape (n_samples,)
-            Alias of ``domains``.
-        domains : array-like of shape (n_samples,)
-            Where each image comes from.
+        y, domains : array-like of shape (n_samples,)
+            Where each image comes from, by either name.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -325,15 +328,8 @@ def _named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
     """A view by its name, or as it is given."""
     if isinstance(view, Augmentation):
         return view
-    size = max(images.size)
-    if view == "weak":
-        return weak_view(size)
-    if view == "crop":
-        return RandomResizedCrop(PUBLISHED_SCALE, flip=0.5)
-    if view == "strong":
-        return Strong()
-    if view == "none":
-        return Identity()
+    if isinstance(view, str) and view in VIEWS:
+        return VIEWS[view](max(images.size))
     raise ValueError(
         f"view must be an Augmentation or one of {', '.join(VIEWS)}, got {view!r}"
     )

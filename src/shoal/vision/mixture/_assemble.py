@@ -1,27 +1,27 @@
-"""A model of images from parts: a network, and a mixture fitted to its features.
+"""Fitted models from parts: a network and a mixture in memory, or what a file holds.
 
-For callers that hold features of unit length already and ask several questions of them,
-such as the command line; ImageMixture itself goes from the images.
+In memory: for callers that hold features of unit length already and ask several
+questions of them, such as the command line; ImageMixture itself goes from the images.
+
+In a file: only a network with a name can be written. It is built anew from that, and
+its weights are plain arrays. What led to the solution is left out: ``frozen_`` and
+``starts_`` are the mixture that the model ends in.
 """
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from shoal.mixture import DomainMixture
+from shoal.vision._backbone import blank_backbone, describe_mismatch, is_known
 from shoal.vision._nets import Backbone
 from shoal.vision.mixture._estimator import ImageMixture
+from shoal.vision.mixture._finetune import FineTuning, as_settings
 
-Array = np.ndarray[Any, Any]
-
-
-def project_features(units: Array, n_components: int = 128) -> tuple[Array, Any]:
-    """Principal components of features of unit length, and the fitted PCA (or None).
-
-    As :class:`~shoal.vision.ImageMixture` does it.
-    """
-    model = ImageMixture(n_components=n_components)
-    return model._fit_projection(units), model.projection_
+if TYPE_CHECKING:
+    from shoal.io.model._values import Reader, Writer
 
 
 def assemble(
@@ -50,8 +50,8 @@ def assemble(
 
     Examples
     --------
-    >>> from shoal.vision._encode import encode
-    >>> from shoal.vision._nets import resnet
+    >>> from shoal.vision import encode, resnet
+    >>> from shoal.vision.mixture._net import project_features
     >>> images = np.random.default_rng(0).integers(
     ...     256, size=(60, 8, 8, 3), dtype=np.uint8)
     >>> images[::4] //= 4  # dark ones, in the first place alone
@@ -76,11 +76,98 @@ def assemble(
     model.n_features_in_ = int(np.prod(image_shape))
     model.seed_ = seed
     model.backbone_, model.projection_ = backbone.eval(), projection
-    model.starts_, model._parts = [mixture], {}
-    model.frozen_ = model.head_ = mixture
     model.fine_tuned_, model.gain_ = False, (0.0, 0.0)
     model.held_out_, model.history_ = {}, []
     model._store(mixture.prevalence_, mixture.domains_, mixture.domain_weight_)
     model.class_names_ = list(mixture.class_names_)
-    model.novelty_, model.labels_ = mixture.novelty_, mixture.labels_
+    model.labels_ = mixture.labels_
+    return _with_head(model, mixture)
+
+
+def _with_head(model: ImageMixture, head: DomainMixture) -> ImageMixture:
+    """The same with the mixture that it ends in, and no other to begin anew from."""
+    model.frozen_ = model.head_ = head
+    model.starts_, model._parts = [head], {}
+    model.novelty_ = head.novelty_
     return model
+
+
+# ---- as a file -----------------------------------------------------------------------
+
+# Of this machine, or given back by the network below: not part of the model.
+NOT_STORED = {"backbone", "device", "mixture"}
+STATE = (
+    "domains_",
+    "domain_weight_",
+    "prevalence_",
+    "domain_given_class_",
+    "class_weight_",
+    "n_classes_",
+    "n_features_in_",
+    "image_shape_",
+    "labels_",
+    "seed_",
+    "fine_tuned_",
+    "gain_",
+    "held_out_",
+    "history_",
+)
+
+
+def dump_image_mixture(estimator: Any, writer: "Writer") -> dict[str, Any]:
+    """The parts of a fitted ImageMixture, as JSON."""
+    given = estimator.get_params(deep=False) | dict.fromkeys(NOT_STORED)
+    tried = [asdict(setting) for setting in as_settings(estimator.fine_tuning)]
+    params = given | {"fine_tuning": tried}
+    state = {name: getattr(estimator, name) for name in STATE}
+    return {
+        "params": {name: writer.encode(value, name) for name, value in params.items()},
+        "state": {name: writer.encode(value, name) for name, value in state.items()},
+        "network": _dump_network(estimator.backbone_, writer),
+        "projection": writer.encode(estimator.projection_, "projection_"),
+        "head": writer.model(estimator.head_),
+    }
+
+
+def load_image_mixture(content: Any, reader: "Reader") -> ImageMixture:
+    """The estimator of :func:`dump_image_mixture`."""
+    stored = {**content["params"], **content["state"]}
+    estimator: Any = reader.restore(ImageMixture, stored)
+    tried = [FineTuning(**one) for one in estimator.fine_tuning]
+    estimator.fine_tuning = tried if len(tried) > 1 else next(iter(tried), None)
+    estimator.backbone_ = _load_network(content["network"], reader)
+    estimator.projection_ = reader.decode(content["projection"])
+    return _with_head(estimator, reader.model(content["head"]))
+
+
+def _dump_network(net: Any, writer: "Writer") -> dict[str, Any]:
+    if not is_known(net):
+        raise TypeError(
+            f"cannot save a network of the class {type(net).__name__}: only "
+            "shoal.vision.resnet, and what shoal.vision.register_backbone was told of, "
+            "can be built again without running code; use one as the backbone"
+        )
+    return {
+        "name": net.name,
+        "weights": {
+            name: writer.encode(weight.cpu().numpy(), name)
+            for name, weight in net.state_dict().items()
+            if not name.startswith("fc.")  # a head that no feature passes through
+        },
+    }
+
+
+def _load_network(content: Any, reader: "Reader") -> Backbone:
+    net = blank_backbone(content["name"])  # no numbers that the weights replace
+    wanted = net.state_dict()
+    found = {
+        name: torch.from_numpy(np.array(reader.decode(node)))
+        for name, node in content["weights"].items()
+    }
+    problem = describe_mismatch(wanted, found)
+    if problem or found.keys() != wanted.keys():
+        raise ValueError(f"the network is not whole: {problem or 'counts'}")
+    if any(found[name].dtype != wanted[name].dtype for name in wanted):
+        raise ValueError("the network has weights of the wrong type")
+    net.load_state_dict(found, assign=True)
+    return net.eval()

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,8 +28,7 @@ from shoal.vision._images import (
 )
 from shoal.vision._rows import check_share, hold_out
 from shoal.vision.mixture._finetune import FineTuned, FineTuning, as_settings
-from shoal.vision.mixture._net import tuned_mixture
-from shoal.vision.mixture._saving import dump_image_mixture, load_image_mixture
+from shoal.vision.mixture._net import project, project_features, tuned_mixture
 from shoal.vision.mixture._tuning import Try, Tuner
 
 if TYPE_CHECKING:
@@ -166,10 +164,8 @@ class ImageMixture(LatentShiftEstimator):
         ----------
         X : array-like of shape (n_samples, h, w, 3) or (n_samples, h, w), dtype uint8
             Or flattened rows, with ``image_shape``.
-        y : array-like of shape (n_samples,)
-            Alias of ``domains``.
-        domains : array-like of shape (n_samples,)
-            Where each image comes from.
+        y, domains : array-like of shape (n_samples,)
+            Where each image comes from, by either name.
 
         Returns
         -------
@@ -178,16 +174,16 @@ class ImageMixture(LatentShiftEstimator):
         self._check_settings()
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         with seeded(self.seed_):  # a name stands for random weights
-            backbone = load_backbone(self.backbone)
+            self.backbone_ = copy.deepcopy(load_backbone(self.backbone))
         domains = y if domains is None else domains
-        images, codes, names = check_images_domains(self, X, domains)
+        pixels, codes, names = check_images_domains(self, X, domains)
         self._counts = np.bincount(codes)
         resolve_domain_weight(self.domain_weight, names, self._counts)
-        stored = ImageSet(images, self.device)
-        self.backbone_ = copy.deepcopy(backbone)
-        features = self._fit_projection(self._encode(stored))
+        images = ImageSet(pixels, self.device)
+        units = self._encode(images)
+        features, self.projection_ = project_features(units, self.n_components)
         self._fit_frozen(features, names[codes])
-        return self._finish(stored, features, codes, names)
+        return self._finish(images, features, codes)
 
     def tune(self, X: Any, domains: Any, fine_tuning: Any) -> Self:
         """Fine-tune a frozen fit; the same as a fit with these settings, but faster.
@@ -208,21 +204,20 @@ class ImageMixture(LatentShiftEstimator):
             raise ValueError("tune begins at a frozen fit; fit with fine_tuning=None")
         other = copy.copy(self).set_params(fine_tuning=fine_tuning)
         other._check_settings()
-        rows, codes = check_rows_of_fit(self, X, domains)
-        images = ImageSet(rows, self.device)
+        pixels, codes = check_rows_of_fit(self, X, domains)
+        images = ImageSet(pixels, self.device)
         features = self._project(self._encode(images))
-        return other._finish(images, features, codes, self.domains_)
+        return other._finish(images, features, codes)
 
-    def _finish(
-        self, images: ImageSet, features: Array, codes: Array, names: Array
-    ) -> Self:
+    def _finish(self, images: ImageSet, features: Array, codes: Array) -> Self:
         """End to end where asked for; then what every question needs."""
         rng = np.random.default_rng([self.seed_, TUNING])
         tuned = self._fine_tune(images, features, codes, rng)
         if tuned is not None:
             features = self._adopt(tuned, images, codes, rng)
-        self._store(self.head_.prevalence_, names, self.head_.domain_weight_)
-        self.novelty_ = self.head_.novelty_
+        head = self.head_
+        self._store(head.prevalence_, head.domains_, head.domain_weight_)
+        self.novelty_ = head.novelty_
         self.labels_ = self._posterior(features, codes, None).argmax(axis=1)
         return self
 
@@ -253,20 +248,6 @@ class ImageMixture(LatentShiftEstimator):
             )
 
     # ---- the frozen solution ------------------------------------------------------
-
-    def _fit_projection(self, units: Array) -> Array:
-        """Principal components of features of unit length; features of the mixture."""
-        wanted = min(self.n_components or np.inf, *units.shape)
-        self.projection_: PCA | None = None
-        if wanted < units.shape[1]:
-            solver = "covariance_eigh" if len(units) > units.shape[1] else "full"
-            self.projection_ = PCA(int(wanted), svd_solver=solver).fit(units)
-        return self._project(units)
-
-    def _project(self, units: Array) -> Array:
-        if self.projection_ is None:
-            return units
-        return np.asarray(self.projection_.transform(units), dtype=np.float32)
 
     def _fit_frozen(self, features: Array, domains: Array) -> None:
         """Solutions from several seeds; all with the classes that the first found."""
@@ -371,6 +352,9 @@ class ImageMixture(LatentShiftEstimator):
         images = check_image_rows(self, X)
         return self._project(self._encode(ImageSet(images, self.device)))
 
+    def _project(self, units: Array) -> Array:
+        return project(units, self.projection_)
+
     def _encode(self, images: ImageSet) -> Array:
         units = encode(self.backbone_, images)
         self.backbone_.cpu()  # so that a fitted estimator travels anywhere
@@ -413,11 +397,15 @@ class ImageMixture(LatentShiftEstimator):
             self.device = before
 
     def _dump(self, writer: Any) -> dict[str, Any]:
+        from shoal.vision.mixture._assemble import dump_image_mixture
+
         return dump_image_mixture(self, writer)
 
     @classmethod
     def _load(cls, content: Any, reader: Any) -> Any:
-        return load_image_mixture(cls, content, reader)
+        from shoal.vision.mixture._assemble import load_image_mixture
+
+        return load_image_mixture(content, reader)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

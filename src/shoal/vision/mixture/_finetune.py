@@ -6,7 +6,7 @@ then backbone, softmax and table move together. Every choice (epoch, setting, wh
 move at all) is by the likelihood of the domains on held-out rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -42,9 +42,14 @@ from shoal.vision.mixture._net import MixtureNet
 
 Array = np.ndarray[Any, Any]
 
-VIEWS = ("crop", "shift", "flip", "none")
-SECOND_VIEWS = ("contrast", "strong", "same")
-LEAST_PART = 0.5  # of the image, in a crop
+#: Views by their names, for images of some size; a crop shows at least half of one.
+VIEWS: dict[str, Callable[[int], Augmentation]] = {
+    "crop": lambda size: RandomResizedCrop((0.5, 1.0), flip=0.5),
+    "shift": weak_view,
+    "flip": lambda size: Flip(),
+    "none": lambda size: Identity(),
+}
+SECOND_VIEWS = {"contrast": simclr_view, "strong": lambda size: Strong(), "same": None}
 # Settings that may be any number from 0.
 AMOUNTS = (
     "warmup",
@@ -272,10 +277,9 @@ def likelihood(net: MixtureNet, rows: SplitRows) -> HeldOut:
 def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
     """Gathers, random draws, and parts that can be compiled: views and network."""
     size = max(rows.images.size)
-    first = _first_view(settings.view, size)
-    second = {"contrast": simclr_view(size), "strong": Strong()}.get(
-        settings.second_view, first
-    )
+    first = VIEWS[settings.view](size)
+    another = SECOND_VIEWS[settings.second_view]
+    second = first if another is None else another(size)
     kinds = [first] + [second] * bool(settings.self_label)
     kinds += [second] * bool(settings.consistency)
     make_views = [random_views(kind) for kind in kinds]
@@ -297,14 +301,6 @@ def _make_step(net: MixtureNet, rows: SplitRows, settings: FineTuning) -> Step:
         return _sum_of_losses(logits, net.log_T, codes, weight, settings)
 
     return step
-
-
-def _first_view(name: str, size: int) -> Augmentation:
-    if name == "crop":
-        return RandomResizedCrop((LEAST_PART, 1.0), flip=0.5)
-    if name == "shift":
-        return weak_view(size)
-    return Flip() if name == "flip" else Identity()
 
 
 def _sum_of_losses(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,6 +21,25 @@ from shoal.vision._nets import Backbone
 # ---- A mixture on features as the last layer of a network, and back again ------------
 
 Array = np.ndarray[Any, Any]
+
+
+def project_features(
+    units: Array, n_components: int | None = 128
+) -> tuple[Array, PCA | None]:
+    """Principal components of features of unit length, and the fitted PCA (or None)."""
+    wanted = min(n_components or np.inf, *units.shape)
+    if wanted == units.shape[1]:
+        return units, None
+    solver = "covariance_eigh" if len(units) > units.shape[1] else "full"
+    projection = PCA(int(wanted), svd_solver=solver).fit(units)
+    return project(units, projection), projection
+
+
+def project(units: Array, projection: PCA | None) -> Array:
+    """What the mixture sees of features of unit length."""
+    if projection is None:
+        return units
+    return np.asarray(projection.transform(units), dtype=np.float32)
 
 
 class Linear(NamedTuple):
