@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DomainMixture, choose_n_classes, plots
+from shoal.analysis._profile import contrast_features, domain_plane
 from shoal.analysis.diagnose import diagnose
 from shoal.datasets import load_penguins
-from shoal.report._profile import contrast_features, domain_plane
 
 mpl.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402

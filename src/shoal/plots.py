@@ -144,7 +144,7 @@ def plot_simplex(
     matplotlib Axes
         One collection of points per class, then the corners.
     """
-    from shoal.report._profile import domain_plane, sample_rows
+    from shoal.analysis._profile import domain_plane, sample_rows
     from shoal.validation import encode_domains
 
     check_is_fitted(model)
@@ -223,14 +223,18 @@ def plot_class_profile(
     matplotlib Axes
         Differences of means in standard deviations, the largest on top.
     """
-    from shoal.report._gather import gather
-    from shoal.report._profile import contrast_features, numeric_columns
+    from shoal.analysis._profile import (
+        contrast_features,
+        feature_names_of,
+        numeric_columns,
+    )
 
-    rows = gather(model, X, domains, feature_names=feature_names, frame=None, ids=None,
-                  labels=None, kind="table", images=None)  # fmt: skip
+    check_is_fitted(model)
     index = model._class_index(class_)
-    columns, names = numeric_columns(rows.X, rows.features)
-    difference = contrast_features(columns, rows.proba).difference[index]
+    rows = model._check_rows(X)
+    proba = model._posterior(rows, model._encode_domains(domains, rows.shape[0]), None)
+    columns, names = numeric_columns(rows, feature_names_of(model, X, feature_names))
+    difference = contrast_features(columns, proba).difference[index]
     order = np.argsort(-np.abs(difference), kind="stable")[:n_features]
     ax = _axes(ax, (5.5, 1.1 + 0.35 * len(order)))
     color = class_color(index, model.n_classes_)

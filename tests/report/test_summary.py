@@ -1,6 +1,7 @@
 """The summary: what it says is what model, intervals and diagnosis say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose
 from shoal import DDFA, DiscreteMixture
 from shoal.metrics import matched_accuracy
 from shoal.report import SCHEMA, prevalence_records, rename, summarize
+from shoal.report._settings import SETTINGS
 
 
 def test_json_gives_the_same_dict_back(summary):
@@ -188,7 +190,8 @@ def test_maps_hold_no_more_rows_than_they_may(summary, penguins, monkeypatch):
     assert set(views) == {"features", "domains"}
     assert len(views["features"]["x"]) == len(penguins.data.X)
     assert len(views["domains"]["corners"]) == 3
-    monkeypatch.setattr("shoal.report._summary.MAP_ROWS", 60)
+    few = replace(SETTINGS, map_rows=60)
+    monkeypatch.setattr("shoal.report._summary.SETTINGS", few)
     few = penguins.summarize()["maps"][0]
     assert np.bincount(few["domain"]).tolist() == [20, 20, 20]
 

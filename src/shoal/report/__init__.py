@@ -13,7 +13,7 @@ from shoal._lazy import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from shoal.report._html import SECTIONS, render, write
     from shoal.report._summary import summarize
-    from shoal.report._tables import SCHEMA, prevalence_records, rename
+    from shoal.report._view import SCHEMA, prevalence_records, rename
 
 __all__ = [
     "SCHEMA",
@@ -28,10 +28,10 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "SCHEMA": "shoal.report._tables",
+        "SCHEMA": "shoal.report._view",
         "SECTIONS": "shoal.report._html",
-        "prevalence_records": "shoal.report._tables",
-        "rename": "shoal.report._tables",
+        "prevalence_records": "shoal.report._view",
+        "rename": "shoal.report._view",
         "render": "shoal.report._html",
         "summarize": "shoal.report._summary",
         "write": "shoal.report._html",

@@ -6,15 +6,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.analysis._profile import feature_names_of
 from shoal.validation import is_sparse
 
 Array = np.ndarray[Any, Any]
 
 KINDS = ("table", "counts", "text", "embedding", "images")
-BATCH_ROWS = 65_536
 # A value that fewer rows share could point at somebody.
 RARE = 10
 RARE_DOMAIN = "rare domain"
@@ -116,22 +115,23 @@ def gather(
     check_is_fitted(model)
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    names = _feature_names(model, X, feature_names)
     rows = model._check_rows(X)
-    codes = _codes(model, rows, domains)
+    codes = np.asarray(model._encode_domains(domains, rows.shape[0]))
     if kind == "images" and images is None and np.ndim(rows) > 2:
-        images = _take_image(rows)
+        images = rows.__getitem__
     return ReportRows(
         model=model,
         X=rows,
         codes=codes,
-        proba=_predict(model, rows, codes),
+        proba=model._posterior(rows, codes, None),
         domains=[str(name) for name in model.domains_],
-        features=names or [f"x{index}" for index in range(rows.shape[1])],
+        features=feature_names_of(model, X, feature_names),
         kind=kind,
-        frame=_same_length(frame, codes, "frame"),
-        ids=_as_column(ids, codes, "ids"),
-        labels=_as_column(labels, codes, "labels"),
+        frame=_checked(frame, codes, "frame"),
+        ids=None if ids is None else _checked(np.asarray(ids), codes, "ids"),
+        labels=None
+        if labels is None
+        else _checked(np.asarray(labels), codes, "labels"),
         images=images,
     )
 
@@ -196,48 +196,7 @@ def _safe_labels(labels: Array | None) -> Array | None:
     return np.asarray(values[code], dtype=object)
 
 
-# ---- small helpers -----------------------------------------------------------------
-
-
-def _codes(model: Any, rows: Any, domains: Any) -> Array:
-    return np.asarray(model._encode_domains(domains, rows.shape[0]))
-
-
-def _predict(model: Any, rows: Any, codes: Array) -> Array:
-    return np.concatenate(
-        [
-            model._posterior(rows[batch], codes[batch], None)
-            for batch in gen_batches(len(codes), BATCH_ROWS)
-        ]
-    )
-
-
-def _feature_names(model: Any, X: Any, given: Sequence[Any] | None) -> list[str] | None:
-    names = given
-    if names is None:
-        names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
-    if names is None:
-        return None
-    n_features = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
-    if len(names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(names)} entries, X has {n_features} columns"
-        )
-    return [str(name) for name in names]
-
-
-def _take_image(rows: Array) -> Callable[[int], Array]:
-    return lambda index: rows[index]
-
-
-def _same_length(table: Any, codes: Array, name: str) -> Any:
+def _checked(table: Any, codes: Array, name: str) -> Any:
     if table is not None and len(table) != len(codes):
         raise ValueError(f"{name} has {len(table)} rows, X has {len(codes)}")
     return table
-
-
-def _as_column(values: Any, codes: Array, name: str) -> Array | None:
-    if values is None:
-        return None
-    column = np.asarray(values)
-    return np.asarray(_same_length(column, codes, name))

@@ -13,19 +13,20 @@ from markupsafe import Markup, escape
 
 from shoal.io._files import write_whole
 from shoal.report._page import Page
-from shoal.report._tables import SCHEMA
 from shoal.report._view import (
     HARD_STOP_MB,
     MEGABYTE,
+    SCHEMA,
     STEPS,
     Detail,
     cut,
     fixed,
+    percent,
     points,
     short,
     signed,
 )
-from shoal.report._view import percent as as_percent
+from shoal.report.figures import _cells, _prevalence
 
 #: Sections of the page after the verdict, in reading order.
 SECTIONS = (
@@ -167,6 +168,8 @@ def _build(
     return _template().render(
         page=page,
         view=page.view,
+        figures=_prevalence,
+        cells=_cells,
         summary=summary,
         left_out=left_out,
         data=_embedded(page.results()),
@@ -185,7 +188,7 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "percent": as_percent,
+        "percent": percent,
         "points": points,
         "short": short,
         "fixed": fixed,

@@ -7,26 +7,13 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.report._checks import QUESTIONS, UNPROVEN
-from shoal.report._view import MOST_DOMAINS, Detail, View
-from shoal.report.figures import _cells as cells
+from shoal.report._settings import SETTINGS
+from shoal.report._view import Detail, View
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._maps import MOST_PANELS, Map
-from shoal.report.figures._prevalence import (
-    dot_panels,
-    group_panels,
-    legend,
-    patterns,
-    stacked_bars,
-    swatch,
-)
 
 Record = dict[str, Any]
 
-FIVE_POINTS = 0.05
-# A class with fewer rows in a domain cannot be said to look like anything there.
-LEAST_ROWS = 5
-# Domains that the card of a class lists.
-MOST_HOMES = 12
 #: Results that a program may want, kept in the page.
 RESULTS = (
     "schema",
@@ -65,10 +52,9 @@ VERDICTS = {
 class Page:
     """A summary, cut to size, as the templates see it."""
 
-    cells = cells
     status = STATUS
     unproven = UNPROVEN
-    most_domains = MOST_DOMAINS
+    most_domains = SETTINGS.domains_drawn
     most_panels = MOST_PANELS
 
     def __init__(
@@ -117,35 +103,11 @@ class Page:
     def homes(self, card: Record) -> list[int]:
         """Domains with most rows of a class, in the order of all domains."""
         rows = card["rows_by_domain"]
-        most = sorted(range(len(rows)), key=lambda d: -rows[d])[:MOST_HOMES]
-        cut = len(rows) > MOST_HOMES  # where some are left out, empty ones are first
+        most = sorted(range(len(rows)), key=lambda d: -rows[d])[: SETTINGS.homes]
+        cut = len(most) < len(rows)  # where some are left out, empty ones are first
         return sorted(d for d in most if rows[d] or not cut)
 
     # ---- pictures -----------------------------------------------------------------
-
-    def patterns(self) -> Markup:
-        """Textures of the classes."""
-        return patterns()
-
-    def swatch(self, index: int) -> Markup:
-        """Colour and texture of a class."""
-        return swatch(self.view, index)
-
-    def legend(self) -> Markup:
-        """Names of all classes beside their colours."""
-        return legend(self.view)
-
-    def dot_panels(self) -> list[Markup]:
-        """Shares with intervals, one panel per class."""
-        return dot_panels(self.view)
-
-    def stacked_bars(self) -> list[tuple[str, Markup]]:
-        """One bar per domain."""
-        return stacked_bars(self.view)
-
-    def group_panels(self) -> list[Markup]:
-        """Groups of domains, one panel per class."""
-        return group_panels(self.view)
 
     def maps(self) -> list[Map]:
         """Views of the rows as points."""
@@ -190,7 +152,10 @@ class Page:
         found = []
         for d in self.view.shown:
             rows = self.view.domains[d]["rows"]
-            seen = [share * rows >= LEAST_ROWS for share in self.view.estimate[d]]
+            seen = [
+                share * rows >= SETTINGS.rows_to_compare
+                for share in self.view.estimate[d]
+            ]
             shifts = [table[y][d] if enough else None for y, enough in enumerate(seen)]
             found.append((d, shifts))
         return found
@@ -211,10 +176,9 @@ class Page:
         if self.view.prevalence["low"] is None:
             return None
         widest = max(self.spread(d, y)[0] or 0.0 for y in range(len(self.view.classes)))
+        excess = widest / SETTINGS.half_width
         rows = self.view.domains[d]["rows"]
-        return (
-            round(rows * (widest / FIVE_POINTS) ** 2) if widest > FIVE_POINTS else None
-        )
+        return round(rows * excess**2) if widest > SETTINGS.half_width else None
 
 
 def _worst(statuses: list[str]) -> str:

@@ -7,19 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from shoal.analysis._profile import dense
 from shoal.io._images import as_rgb
 from shoal.report._gather import ReportRows
-from shoal.validation import is_sparse
-
-# ---- showing -------------------------------------------------------------------------
+from shoal.report._settings import SETTINGS
 
 Record = dict[str, Any]
-
-MOST_COLUMNS = 8
-MOST_WORDS = 8
-CELL_LETTERS = 60
-SNIPPET_LETTERS = 240
-PEEK_ROWS = 50
 
 
 class RowViewer:
@@ -49,11 +42,9 @@ class RowViewer:
             names = list(rows.features) if plain else []
         else:
             names = [n for n in rows.frame.columns if n != self.text_column]
-        if len(names) <= MOST_COLUMNS:
-            return names
-        first = [name for name in order if name in set(names)][:MOST_COLUMNS]
+        first = [name for name in order if name in set(names)]
         rest = [name for name in names if name not in set(first)]
-        chosen = set(first + rest[: MOST_COLUMNS - len(first)])
+        chosen = set([*first, *rest][: SETTINGS.columns])
         return [name for name in names if name in chosen]
 
     def show(self, row: int, index: int) -> Record:
@@ -91,21 +82,21 @@ def snippet(text: str, words: Sequence[str]) -> str:
     >>> snippet("a short text", ["text"])
     'a short text'
     """
-    text = " ".join(text.split())
-    if len(text) <= SNIPPET_LETTERS:
+    text, most = " ".join(text.split()), SETTINGS.snippet_letters
+    if len(text) <= most:
         return text
     places = [text.lower().find(word.lower()) for word in words]
     first = min((place for place in places if place >= 0), default=0)
-    start = max(0, min(first - SNIPPET_LETTERS // 4, len(text) - SNIPPET_LETTERS))
-    part = text[start : start + SNIPPET_LETTERS]
-    return "…" * (start > 0) + part + "…" * (start + SNIPPET_LETTERS < len(text))
+    start = max(0, min(first - most // 4, len(text) - most))
+    part = text[start : start + most]
+    return "…" * (start > 0) + part + "…" * (start + most < len(text))
 
 
 def _text_column(rows: ReportRows) -> Any:
     """The column of a text table that holds the text: the one with the longest."""
     if rows.frame is None or rows.kind != "text":
         return None
-    few = range(min(rows.n_rows, PEEK_ROWS))
+    few = range(min(rows.n_rows, SETTINGS.text_rows))
     lengths = {}
     for name in rows.frame.columns:
         cells = [_cell(rows.frame, name, row) for row in few]
@@ -120,9 +111,8 @@ def _cell(frame: Any, name: Any, row: int) -> Any:
 
 
 def _commonest(rows: ReportRows, row: int) -> str:
-    bag = rows.X[[row]]
-    counts = np.ravel(bag.toarray() if is_sparse(bag) else bag)
-    order = np.argsort(-counts, kind="stable")[:MOST_WORDS]
+    counts = np.ravel(dense(rows.X[[row]]))
+    order = np.argsort(-counts, kind="stable")[: SETTINGS.words]
     return ", ".join(
         f"{rows.features[column]} × {counts[column]:g}"
         for column in order
@@ -138,17 +128,14 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else None
-    text = str(value)
-    return text if len(text) <= CELL_LETTERS else text[: CELL_LETTERS - 1] + "…"
+    text, most = str(value), SETTINGS.cell_letters
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# ---- Small pictures inside the page: at most 96 pixels wide and high -----------------
-
-PIXELS = 96
-QUALITY = 80
+# ---- small pictures inside the page --------------------------------------------------
 
 
-def thumbnail(image: Any, pixels: int = PIXELS) -> str:
+def thumbnail(image: Any, pixels: int = SETTINGS.pixels) -> str:
     """An image as a ``data:`` address, without its metadata.
 
     Parameters
@@ -168,7 +155,7 @@ def thumbnail(image: Any, pixels: int = PIXELS) -> str:
     picture.thumbnail((pixels, pixels))
     buffer = io.BytesIO()
     # Written anew: a camera's place and time do not travel along.
-    picture.save(buffer, format="WEBP", quality=QUALITY, method=4)
+    picture.save(buffer, format="WEBP", quality=SETTINGS.quality, method=4)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 

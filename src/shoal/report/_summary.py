@@ -12,18 +12,18 @@ import numpy as np
 
 from shoal import __version__
 from shoal._palette import class_color
-from shoal.analysis.diagnose import THRESHOLDS
-from shoal.report._cards import make_cards
-from shoal.report._checks import describe_checks, describe_verdict
-from shoal.report._gather import ReportRows, gather, redacted
-from shoal.report._profile import (
+from shoal.analysis._profile import (
     Plane,
     domain_plane,
     feature_plane,
     numeric_columns,
     sample_rows,
 )
-from shoal.report._tables import SCHEMA
+from shoal.analysis.diagnose import THRESHOLDS
+from shoal.report._cards import make_cards
+from shoal.report._checks import describe_checks, describe_verdict
+from shoal.report._gather import ReportRows, gather, redacted
+from shoal.report._settings import SETTINGS
 from shoal.report._uncertainty import (
     describe_choice,
     describe_differences,
@@ -33,13 +33,9 @@ from shoal.report._uncertainty import (
     describe_reruns,
     describe_score,
 )
+from shoal.report._view import SCHEMA
 
 Record = dict[str, Any]
-
-MAP_ROWS = 5_000
-# Points are drawn on a grid of this many steps: no eye sees more.
-GRID = 1_000
-PARAMETER_LETTERS = 80
 
 
 def summarize(
@@ -243,7 +239,7 @@ def _maps(rows: ReportRows, seed: int) -> list[Record]:
     """Rows in the plane of their features, and between the corners of the classes."""
     if not rows.show_rows:
         return []
-    chosen = sample_rows(rows.codes, MAP_ROWS, seed)
+    chosen = sample_rows(rows.codes, SETTINGS.map_rows, seed)
     some = rows.X[chosen]
     found = []
     if rows.has_columns:
@@ -271,7 +267,7 @@ def _on_grid(plane: Plane) -> Record:
     together = np.concatenate(parts)
     low = together.min(axis=0)
     width = together.max(axis=0) - low
-    scale = GRID / max(width.max(), 1e-300)
+    scale = SETTINGS.map_steps / max(width.max(), 1e-300)
     grid = np.rint((together - low) * scale).astype(int)
     n_points = len(plane.points)
     return {
@@ -378,4 +374,4 @@ def _plain(value: Any) -> Any:
     if _harmless(value) and value == value or isinstance(value, str):
         return value
     text = str(value) if isinstance(value, PurePath) else repr(value)
-    return " ".join(text.split())[:PARAMETER_LETTERS]
+    return " ".join(text.split())[: SETTINGS.parameter_letters]

@@ -17,15 +17,10 @@ from shoal.metrics import (
     true_prevalence,
 )
 from shoal.report._gather import ReportRows
-
-# ---- uncertainty ---------------------------------------------------------------------
+from shoal.report._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
 Record = dict[str, Any]
-
-MOST_DIFFERENCES = 20
-# Smaller differences are no news, however sure.
-LEAST_DIFFERENCE = 0.01
 
 
 def describe_prevalence(model: Any, intervals: Intervals | None) -> Record:
@@ -57,23 +52,23 @@ def describe_differences(model: Any, intervals: Intervals | None) -> list[Record
 
     With two classes, one is the mirror of the other and left out.
     """
-    prevalence = np.asarray(model.prevalence_)
+    prevalence, most = np.asarray(model.prevalence_), SETTINGS.differences
     n_classes = prevalence.shape[1]
     pairs = []
     for index in range(1 if n_classes == 2 else n_classes):
         share = prevalence[:, index]
         order = np.argsort(share, kind="stable")
-        low, high = order[:MOST_DIFFERENCES], order[::-1][:MOST_DIFFERENCES]
+        low, high = order[:most], order[::-1][:most]
         pairs += [
             (share[a] - share[b], index, a, b)
             for a in high
             for b in low
-            if share[a] - share[b] >= LEAST_DIFFERENCE
+            if share[a] - share[b] >= SETTINGS.least_difference
         ]
     pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
     return [
         _difference(model, intervals, *pair[1:]) | {"estimate": float(pair[0])}
-        for pair in pairs[:MOST_DIFFERENCES]
+        for pair in pairs[:most]
     ]
 
 
@@ -208,8 +203,6 @@ def _finite(values: Array) -> list[float | None]:
 
 # ---- scoring -------------------------------------------------------------------------
 
-MOST_LABELS = 30
-
 
 def describe_score(rows: ReportRows) -> dict[str, Any] | None:
     """Accuracy, prevalence error by domain and confusion table, after matching.
@@ -233,7 +226,8 @@ def describe_score(rows: ReportRows) -> dict[str, Any] | None:
     column = {name: index for index, name in enumerate(names)}
     confusion = np.zeros((rows.n_classes, len(names)), dtype=int)
     np.add.at(confusion, (classes, [column[label] for label in labels]), 1)
-    shown = np.sort(np.argsort(-confusion.sum(axis=0), kind="stable")[:MOST_LABELS])
+    commonest = np.argsort(-confusion.sum(axis=0), kind="stable")
+    shown = np.sort(commonest[: SETTINGS.labels])
     return {
         "n_rows": int(given.sum()),
         "accuracy": matched_accuracy(labels, classes, matching=matching),

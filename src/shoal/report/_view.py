@@ -1,4 +1,4 @@
-"""What page and pictures ask of a summary, and how much of it a page shows."""
+"""What pages, pictures and other programs ask of a summary, and how much is shown."""
 
 import copy
 import re
@@ -8,9 +8,14 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-# ---- view ----------------------------------------------------------------------------
+from shoal.report._settings import SETTINGS
 
-MOST_DOMAINS = 50
+Record = dict[str, Any]
+
+#: Of every summary; keys are only added within a number.
+SCHEMA = "shoal-report/1"
+MEGABYTE = 1_000_000
+HARD_STOP_MB = 15
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -27,11 +32,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 def points(difference: float | None) -> str:
     """A difference of shares in percentage points, with its sign."""
-    if difference is None:
-        return "–"
-    rounded = round(100 * difference)
-    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
-    return f"{sign}{abs(rounded)}"
+    return "–" if difference is None else signed(round(100 * difference), 0)
 
 
 def fixed(value: float | None, digits: int) -> str:
@@ -47,9 +48,8 @@ def signed(value: float, digits: int) -> str:
     >>> signed(1.25, 1), signed(-0.01, 1)
     ('+1.2', '0.0')
     """
-    sign = (
-        "+" if round(value, digits) > 0 else MINUS if round(value, digits) < 0 else ""
-    )
+    rounded = round(value, digits)
+    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
     return f"{sign}{abs(value):.{digits}f}"
 
 
@@ -142,7 +142,7 @@ class View:
     def _most_different(self) -> list[int]:
         """Domains that pictures show: all, or those furthest from the mean mix."""
         table = self.estimate
-        if len(table) <= MOST_DOMAINS:
+        if len(table) <= SETTINGS.domains_drawn:
             return list(range(len(table)))
         mean = [sum(column) / len(table) for column in zip(*table, strict=True)]
         away = [
@@ -150,15 +150,63 @@ class View:
             for row in table
         ]
         order = sorted(range(len(table)), key=lambda d: (-away[d], d))
-        return sorted(order[:MOST_DOMAINS])
+        return sorted(order[: SETTINGS.domains_drawn])
 
 
-# ---- How much a page shows, and what goes first when it would be too large -----------
+# ---- tables that others read out of a summary, and new names for its classes ---------
 
-Record = dict[str, Any]
 
-MEGABYTE = 1_000_000
-HARD_STOP_MB = 15
+def prevalence_records(summary: Mapping[str, Any]) -> list[Record]:
+    """One record per domain and class, with the columns of ``prevalence.csv``.
+
+    Parameters
+    ----------
+    summary : dict
+        Of :func:`shoal.report.summarize`.
+    """
+    table = summary["prevalence"]
+    return [
+        {
+            "domain": domain["name"],
+            "class_id": group["id"],
+            "class_name": group["name"],
+            "estimate": table["estimate"][d][y],
+            "lo": table["low"] and table["low"][d][y],
+            "hi": table["high"] and table["high"][d][y],
+            "level": table["level"],
+            "n_rows": domain["rows"],
+            "flag": "thin" if domain["thin"] else "",
+        }
+        for d, domain in enumerate(summary["domains"])
+        for y, group in enumerate(summary["classes"])
+    ]
+
+
+def rename(summary: Mapping[str, Any], names: Mapping[str, str]) -> Record:
+    """A copy of the summary with other class names.
+
+    Parameters
+    ----------
+    summary : dict
+        Of :func:`shoal.report.summarize`.
+    names : mapping of str to str
+        New name by id, such as ``{"c0": "Adelie"}``.
+
+    Returns
+    -------
+    dict
+    """
+    ids = [group["id"] for group in summary["classes"]]
+    unknown = [key for key in names if key not in ids]
+    if unknown:
+        raise ValueError(f"names has {unknown[0]!r}; classes are {', '.join(ids)}")
+    renamed = copy.deepcopy(dict(summary))
+    for group in renamed["classes"]:
+        group["name"] = str(names.get(group["id"], group["name"]))
+    return renamed
+
+
+# ---- how much a page shows, and what goes first when it would be too large -----------
 
 
 @dataclass(frozen=True)
@@ -179,9 +227,9 @@ class Detail:
         What the page says about this step; empty for the full page.
     """
 
-    borderline_images: int = 6
-    exemplars: int = 4
-    pixels: int = 96
+    borderline_images: int = SETTINGS.borderline
+    exemplars: int = SETTINGS.exemplars
+    pixels: int = SETTINGS.pixels
     map_share: float = 1.0
     said: str = ""
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from shoal.report.figures._prevalence import percent_of
-from shoal.report.figures._svg import element
+from shoal.report.figures._svg import element, percent_of
 
 HEIGHT = 14
 

@@ -7,12 +7,9 @@ from markupsafe import Markup
 
 from shoal.report._checks import QUESTIONS
 from shoal.report._view import View, fixed, percent, short
-from shoal.report.figures._prevalence import percent_of
-from shoal.report.figures._svg import element, picture
+from shoal.report.figures._svg import element, percent_of, picture
 
-# ---- checks --------------------------------------------------------------------------
-
-BAR_HEIGHT = 30
+# ---- one bar for each question -------------------------------------------------------
 
 
 class Gauge(NamedTuple):
@@ -117,30 +114,26 @@ def check_bar(gauge: Gauge, status: str) -> Markup:
     """A gauge as a picture."""
     parts = [element("rect", y=4, width="100%", height=10, rx=5, class_="trough")]
     if gauge.band:
-        parts.append(
-            element(
-                "rect", y=4, width=percent_of(gauge.band), height=10, class_="chance"
-            )
-        )
+        band = percent_of(gauge.band)
+        parts.append(element("rect", y=4, width=band, height=10, class_="chance"))
+    level = percent_of(gauge.value)
     parts.append(
-        element("rect", y=4, width=percent_of(gauge.value), height=10, rx=5,
-                class_=f"level {status}")
-    )  # fmt: skip
-    for place, text in gauge.marks:
-        anchor = "start" if place < 0.15 else "end" if place > 0.85 else "middle"
-        parts.append(element("rect", x=percent_of(place), width=2, height=18,
-                             class_="limit"))  # fmt: skip
-        parts.append(element("text", text, x=percent_of(place), y=29, class_="tick",
-                             style=f"text-anchor:{anchor}"))  # fmt: skip
+        element("rect", y=4, width=level, height=10, rx=5, class_=f"level {status}")
+    )
+    for share, text in gauge.marks:
+        anchor = "start" if share < 0.15 else "end" if share > 0.85 else "middle"
+        x, style = percent_of(share), f"text-anchor:{anchor}"
+        parts.append(element("rect", x=x, width=2, height=18, class_="limit"))
+        parts.append(element("text", text, x=x, y=29, class_="tick", style=style))
     marks = "; ".join(
-        f"{text} {percent(place)} of the bar" for place, text in gauge.marks
+        f"{text} {percent(share)} of the bar" for share, text in gauge.marks
     )
     return element(
         "svg",
         element("title", gauge.text),
         *parts,
         width="100%",
-        height=BAR_HEIGHT,
+        height=30,
         role="img",
         aria_label=f"{gauge.text}. {marks}.",
         class_="gauge",
@@ -151,10 +144,8 @@ def _inside(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-# ---- How many classes: each witness on its own scale ---------------------------------
+# ---- how many classes: each witness on its own scale ---------------------------------
 
-WIDTH, HEIGHT = 290, 190
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 16, 34
 # Shares of rows that lie nearer to each other must not look far apart.
 STABILITY_RANGE = 0.2
 
@@ -162,24 +153,25 @@ STABILITY_RANGE = 0.2
 def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
     """Heading, how to read it, and picture of each curve."""
     choice = view.summary["choice"]
+    errors = [2 * (one or 0.0) for one in choice["difference_error"]]
     panels = [
         (
             "Held-out fit",
             "Likelihood of the domains of rows not used in the fit, in nats; higher is "
             "better. Bars: two standard errors of the difference to the best.",
-            _panel(view, "held_out", 2, choice["difference_error"]),
+            _panel(view, "held_out", errors=errors),
         ),
         (
             "Stability",
             "Share of rows that keep their class when rows are drawn again. Few "
             "classes are stable even when they are wrong.",
-            _panel(view, "stability", 0, None, least=STABILITY_RANGE),
+            _panel(view, "stability", least=STABILITY_RANGE),
         ),
         (
             "Signal of the last class",
             "Singular value that the k-th class adds to the table of cells by domains. "
             "Below the dashed line chance alone reaches as far.",
-            _panel(view, "singular_value", 0, None, floor=choice["null"]),
+            _panel(view, "singular_value", floor=choice["null"]),
         ),
     ]
     return [panel for panel in panels if panel[2]]
@@ -188,57 +180,47 @@ def choice_panels(view: View) -> list[tuple[str, str, Markup]]:
 def _panel(
     view: View,
     key: str,
-    errors: float,
-    error: Any,
     *,
+    errors: Sequence[float] | None = None,
     floor: float | None = None,
     least: float = 0.0,
 ) -> Markup:
     choice = view.summary["choice"]
-    values: Sequence[float | None] = choice[key]
-    if all(value is None for value in values):
-        return Markup("")
-    reach = [errors * (one or 0.0) for one in error] if error else [0.0] * len(values)
-    ends = [v + s * r for v, r in zip(values, reach, strict=True)
-            if v is not None for s in (-1, 1)]  # fmt: skip
-    ends += [] if floor is None else [floor]
-    scale = _Scale(choice["candidates"], [*ends, max(ends) - least])
-    parts = [scale.axis()]
-    if floor is not None:
-        y = scale.y(floor)
-        parts.append(
-            element("path", d=f"M{LEFT} {y:.1f}H{WIDTH - RIGHT}", class_="null")
-        )
-    line = [
-        (scale.x(k), scale.y(value))
-        for k, value in zip(choice["candidates"], values, strict=True)
+    counts = choice["candidates"]
+    reach = errors or [0.0] * len(counts)
+    known = [
+        (k, value, own)
+        for k, value, own in zip(counts, choice[key], reach, strict=True)
         if value is not None
     ]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line)
-    parts.append(element("path", d=path, class_="curve"))
-    for place, value in enumerate(values):
-        if value is not None:
-            parts.append(_point(scale, choice, place, value, reach[place]))
+    if not known:
+        return Markup("")
+    ends = [value + side * own for _, value, own in known for side in (-1, 1)]
+    ends += [] if floor is None else [floor]
+    scale = _Scale(counts, [*ends, max(ends) - least])
+    parts = [scale.axis()]
+    if floor is not None:
+        parts.append(scale.across(floor, "null"))
+    line = "L".join(f"{scale.x(k):.1f} {scale.y(value):.1f}" for k, value, _ in known)
+    parts.append(element("path", d=f"M{line}", class_="curve"))
+    parts += [_point(scale, choice, *one) for one in known]
+    said = zip(counts, choice[key], strict=True)
     return picture(
         view,
         f"choice-{key}",
-        (WIDTH, HEIGHT),
+        (scale.width, scale.height),
         f"{key.replace('_', ' ')} by number of classes",
-        ", ".join(
-            f"{k} classes: {short(value)}"
-            for k, value in zip(choice["candidates"], values, strict=True)
-        ),
+        ", ".join(f"{k} classes: {short(value)}" for k, value in said),
         parts,
     )
 
 
 def _point(
-    scale: "_Scale", choice: dict[str, Any], place: int, value: float, reach: float
+    scale: "_Scale", choice: dict[str, Any], k: int, value: float, reach: float
 ) -> Markup:
-    k = choice["candidates"][place]
     x, y = scale.x(k), scale.y(value)
     chosen = k == choice["n_classes"]
-    allowed = choice["identifiable"][place]
+    allowed = choice["identifiable"][choice["candidates"].index(k)]
     marks = [element("title", f"{k} classes: {short(value)}")]
     if reach:
         low, high = scale.y(value - reach), scale.y(value + reach)
@@ -249,20 +231,20 @@ def _point(
         element("circle", cx=x, cy=y, r=6.5 if chosen else 4.5, data_value=repr(value),
                 class_="dot" if allowed else "dot hollow")
     )  # fmt: skip
-    if chosen:
-        marks.append(_chosen(x, y))
+    if chosen:  # the word above the point, to the side where there is room
+        side, anchor = (-11, "end") if x > scale.width - 70 else (11, "start")
+        marks.append(
+            element("text", "chosen", x=x + side, y=y - 6, class_="mark",
+                    style=f"text-anchor:{anchor}")
+        )  # fmt: skip
     return element("g", *marks)
-
-
-def _chosen(x: float, y: float) -> Markup:
-    """The word above the chosen point, to the side where there is room."""
-    side, anchor = (-11, "end") if x > WIDTH - 70 else (11, "start")
-    return element("text", "chosen", x=x + side, y=y - 6, class_="mark",
-                   style=f"text-anchor:{anchor}")  # fmt: skip
 
 
 class _Scale:
     """Numbers of classes to the right, values upwards."""
+
+    width, height = 290, 190
+    left, right, top, bottom = 46, 12, 16, 34
 
     def __init__(self, candidates: Sequence[int], values: Sequence[float]) -> None:
         self.candidates = candidates
@@ -272,33 +254,36 @@ class _Scale:
 
     def x(self, k: float) -> float:
         first, last = self.candidates[0], self.candidates[-1]
-        width = WIDTH - LEFT - RIGHT - 24
-        return LEFT + 12 + width * (k - first) / max(last - first, 1)
+        width = self.width - self.left - self.right - 24
+        return self.left + 12 + width * (k - first) / max(last - first, 1)
 
     def y(self, value: float) -> float:
-        height = HEIGHT - TOP - BOTTOM
-        return TOP + height * (self.high - value) / (self.high - self.low)
+        height = self.height - self.top - self.bottom
+        return self.top + height * (self.high - value) / (self.high - self.low)
+
+    def across(self, value: float, class_: str) -> Markup:
+        """A line at a value."""
+        ends = f"M{self.left} {self.y(value):.1f}H{self.width - self.right}"
+        return element("path", d=ends, class_=class_)
 
     def axis(self) -> Markup:
-        bottom = HEIGHT - BOTTOM
         inner = [self.low + f * (self.high - self.low) for f in (0.1, 0.5, 0.9)]
-        lines = [
-            element("path", d=f"M{LEFT} {self.y(v):.1f}H{WIDTH - RIGHT}", class_="grid")
-            for v in inner
-        ]
         digits = 2 if self.high - self.low > 0.1 else 3
         texts = [
-            element("text", fixed(v, digits), x=LEFT - 6, y=self.y(v) + 4,
+            element("text", fixed(v, digits), x=self.left - 6, y=self.y(v) + 4,
                     class_="value small")
             for v in inner
         ]  # fmt: skip
+        below = self.height - self.bottom + 16
         step = -(-len(self.candidates) // 8)
         texts += [
-            element("text", str(k), x=self.x(k), y=bottom + 16, class_="tick")
+            element("text", str(k), x=self.x(k), y=below, class_="tick")
             for k in self.candidates[::step]
         ]
+        middle = (self.left + self.width - self.right) / 2
         texts.append(
-            element("text", "number of classes", x=(LEFT + WIDTH - RIGHT) / 2,
-                    y=HEIGHT - 3, class_="tick")
+            element("text", "number of classes", x=middle, y=self.height - 3,
+                    class_="tick")
         )  # fmt: skip
+        lines = [self.across(v, "grid") for v in inner]
         return element("g", *lines, *texts, aria_hidden="true")

@@ -8,12 +8,8 @@ from markupsafe import Markup
 from shoal.report._view import View, percent
 from shoal.report.figures._svg import element, number, picture
 
-SIDE = 430
-MARGIN = 30
-SMALL = 170
+# Domains with a picture of their own.
 MOST_PANELS = 12
-# Where all points lie on one line, they are spread upwards to be seen.
-STRIP = 160
 GOLDEN = 0.6180339887498949
 
 
@@ -37,19 +33,22 @@ class Map:
         panel.
     """
 
+    side, margin, small = 430, 30, 170
+    strip = 160  # where all points lie on one line, they are spread upwards to be seen
+
     def __init__(self, view: View, record: dict[str, Any], keep: float = 1.0) -> None:
         self.view, self.record = view, record
         large = sorted(view.shown, key=lambda d: (-view.domains[d]["rows"], d))
         self.panels = sorted(large[:MOST_PANELS])
         self.key = f"map-{record['view']}"
         self.flat = record["height"] == 0
-        tall = STRIP if self.flat else record["height"]
-        scale = (SIDE - 2 * MARGIN) / max(record["width"], tall, 1)
+        tall = self.strip if self.flat else record["height"]
+        scale = (self.side - 2 * self.margin) / max(record["width"], tall, 1)
         self.scale = 1.0 if self.flat else scale
         self.x_scale = scale
         self.size = (
-            record["width"] * scale + 2 * MARGIN,
-            (STRIP if self.flat else tall * scale) + 2 * MARGIN,
+            record["width"] * scale + 2 * self.margin,
+            (self.strip if self.flat else tall * scale) + 2 * self.margin,
         )
         self.step = max(round(1 / keep), 1)
         self.points = self._by_domain_and_class()
@@ -65,12 +64,14 @@ class Map:
         for place in range(0, len(record["x"]), self.step):
             domain = record["domain"][place]
             key = domain if domain in own else -1, record["class"][place]
-            y = STRIP * (place * GOLDEN % 1) if self.flat else record["y"][place]
+            y = self.strip * (place * GOLDEN % 1) if self.flat else record["y"][place]
             found[key].append(self._place(record["x"][place], y))
         return dict(sorted(found.items()))
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
-        return MARGIN + x * self.x_scale, self.size[1] - MARGIN - y * self.scale
+        return self.margin + x * self.x_scale, self.size[
+            1
+        ] - self.margin - y * self.scale
 
     def whole(self) -> Markup:
         """All points, with the name of each class beside them."""
@@ -102,15 +103,14 @@ class Map:
         own = [y for domain, y in self.points if domain == d]
         count = sum(len(self.points[d, y]) for y in own)
         width, height = (number(side) for side in self.size)
-        scaled = SMALL / self.size[0]
         return element(
             "svg",
             element("title", f"{count} rows of {self.view.domain(d)} among all rows"),
             element("use", href=f"#{self.key}-all", class_="backdrop"),
             *(self._use(d, y) for y in own),
             viewBox=f"0 0 {width} {height}",
-            width=SMALL,
-            height=number(self.size[1] * scaled),
+            width=self.small,
+            height=number(self.size[1] * self.small / self.size[0]),
             role="img",
             class_="picture map small",
         )

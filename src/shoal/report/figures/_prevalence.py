@@ -6,17 +6,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shoal.report._view import MOST_DOMAINS, View, percent
-from shoal.report.figures._svg import element, picture, tip
+from shoal.report._settings import SETTINGS
+from shoal.report._view import View, percent
+from shoal.report.figures._svg import element, percent_of, picture, tip
 
-WIDTH = 290
-TOP, BOTTOM = 8, 26
-VALUE = 54  # room for "100%" at the right
-LETTER = 7.0  # width of a letter of a domain's name
+# Letters of a name beside a picture.
 LONGEST = 14
-# Height of a row, for up to so many domains.
-STEPS = ((6, 28.0), (15, 22.0), (30, 17.0), (MOST_DOMAINS, 15.0))
-TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Textures over the colours of classes: one per colour, the first is plain.
 TEXTURES = (
     "",
@@ -30,66 +25,85 @@ TEXTURES = (
 )
 
 
-def dot_panels(view: View) -> list[Markup]:
-    """One panel per class: a dot and two intervals for each domain."""
-    return [_dot_panel(view, index) for index in range(len(view.classes))]
-
-
-def _dot_panel(view: View, index: int) -> Markup:
-    names = [view.domain(d) for d in view.shown]
-    frame = _Frame(names)
-    rows = [_dot_row(view, frame, place, d, index)
-            for place, d in enumerate(view.shown)]  # fmt: skip
-    return picture(
-        view,
-        f"where-c{index}",
-        (WIDTH, frame.height),
-        f"Share of {{c{index}}} in each domain",
-        _spoken(view, index),
-        [frame.axis(), *rows],
-        class_=view.hue(index),
-    )
-
-
 class _Frame:
-    """Where domains and shares lie in a panel."""
+    """Where domains (or groups of them) and shares lie in a panel."""
+
+    width, top, bottom = 290, 8, 26
+    value_room, letter = 54, 7.0  # of "100%" at the right, of a letter of a name
+    # height of a row, for up to so many of them
+    steps = ((6, 28.0), (15, 22.0), (30, 17.0), (SETTINGS.domains_drawn, 15.0))
+    ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
 
     def __init__(self, names: list[str]) -> None:
         self.names = clip_names(names)
-        widest = max(map(len, self.names), default=0)
-        self.left = 16 + LETTER * widest
-        self.right = WIDTH - VALUE
-        self.step = next(step for most, step in STEPS if len(names) <= most)
-        self.height = TOP + self.step * len(names) + BOTTOM
+        self.left = 16 + self.letter * max(map(len, self.names), default=0)
+        self.right = self.width - self.value_room
+        self.step = next(step for most, step in self.steps if len(names) <= most)
+        self.height = self.top + self.step * len(names) + self.bottom
 
     def x(self, share: float) -> float:
         return self.left + share * (self.right - self.left)
 
     def y(self, place: int) -> float:
-        return TOP + self.step * (place + 0.5)
+        return self.top + self.step * (place + 0.5)
+
+    def row(self, place: int, share: float, marks: list[Markup]) -> list[Markup]:
+        """Name, marks and share of what stands at a place."""
+        y = self.y(place) + 4
+        label = element("text", self.names[place], x=4, y=y, class_="domain")
+        value = element("text", percent(share), x=self.width - 4, y=y, class_="value")
+        return [label, *marks, value]
 
     def axis(self) -> Markup:
-        bottom = self.height - BOTTOM
+        bottom = self.height - self.bottom
         lines = [
-            element("path", d=f"M{self.x(tick):.1f} {TOP}V{bottom:.1f}", class_="grid")
-            for tick in TICKS
+            element(
+                "path", d=f"M{self.x(t):.1f} {self.top}V{bottom:.1f}", class_="grid"
+            )
+            for t in self.ticks
         ]
         labels = [
-            element(
-                "text",
-                percent(tick) if tick == 1 else f"{100 * tick:.0f}",
-                x=self.x(tick),
-                y=bottom + 16,
-                class_="tick",
-            )
-            for tick in TICKS
-        ]
+            element("text", percent(t) if t == 1 else f"{100 * t:.0f}", x=self.x(t),
+                    y=bottom + 16, class_="tick")
+            for t in self.ticks
+        ]  # fmt: skip
         return element("g", *lines, *labels, aria_hidden="true")
+
+    def picture(
+        self, view: View, index: int, names: tuple[str, str], said: str, rows: Any
+    ) -> Markup:
+        """The panel of a class; ``names`` are its key and what its shares are of."""
+        return picture(
+            view,
+            f"{names[0]}-c{index}",
+            (self.width, self.height),
+            f"Share of {{c{index}}} in {names[1]}",
+            said,
+            [self.axis(), *rows],
+            class_=view.hue(index),
+        )
+
+
+# ---- shares of domains ---------------------------------------------------------------
+
+
+def dot_panels(view: View) -> list[Markup]:
+    """One panel per class: a dot and two intervals for each domain."""
+    frame = _Frame([view.domain(d) for d in view.shown])
+    return [
+        frame.picture(
+            view,
+            index,
+            ("where", "each domain"),
+            _spoken(view, index),
+            [_dot_row(view, frame, *place, index) for place in enumerate(view.shown)],
+        )
+        for index in range(len(view.classes))
+    ]
 
 
 def _dot_row(view: View, frame: _Frame, place: int, d: int, index: int) -> Markup:
     y, share = frame.y(place), view.estimate[d][index]
-    thin = view.domains[d]["thin"]
     marks: list[Any] = [tip(view, view.reading(d, index))]
     for between, name in ((view.interval(d, index), "wide"),
                           (view.middle(d, index), "half")):  # fmt: skip
@@ -98,21 +112,15 @@ def _dot_row(view: View, frame: _Frame, place: int, d: int, index: int) -> Marku
             marks.append(
                 element("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}", class_=name)
             )
+    dot = "dot hollow" if view.domains[d]["thin"] else "dot"
     marks.append(
-        element(
-            "circle",
-            cx=frame.x(share),
-            cy=y,
-            r=5.0,
-            class_="dot hollow" if thin else "dot",
-            data_value=repr(share),
-        )
-    )
-    label = element("text", frame.names[place], x=4, y=y + 4, class_="domain")
-    value = element("text", percent(share), x=WIDTH - 4, y=y + 4, class_="value")
-    band = element("rect", x=0, y=y - frame.step / 2, width=WIDTH, height=frame.step,
-                   class_="band")  # fmt: skip
-    return element("g", band, label, *marks, value, class_="row", data_domain=d)
+        element("circle", cx=frame.x(share), cy=y, r=5.0, class_=dot,
+                data_value=repr(share))
+    )  # fmt: skip
+    band = element("rect", x=0, y=y - frame.step / 2, width=frame.width,
+                   height=frame.step, class_="band")  # fmt: skip
+    cells = frame.row(place, share, marks)
+    return element("g", band, *cells, class_="row", data_domain=d)
 
 
 def _spoken(view: View, index: int) -> str:
@@ -185,15 +193,10 @@ def _bar(view: View, d: int) -> Markup:
     parts, start = [], 0.0
     for index, share in enumerate(shares):
         place = {"x": percent_of(start), "width": percent_of(share)}
-        layers = [element("rect", width="100%", height=26, class_="fill")]
-        if index < len(TEXTURES) and TEXTURES[index] and not view.many_classes:
-            layers.append(
-                element("rect", width="100%", height=26, fill=f"url(#texture{index})")
-            )
+        layers = _coloured(view, index, width="100%", height=26)
         if share >= 0.08:
             name = view.name_html(f"c{index}", "tspan")
-            label = element("text", name, " ", percent(share), x=7, y=18)
-            layers.append(label)
+            layers.append(element("text", name, " ", percent(share), x=7, y=18))
         parts.append(
             element(
                 "svg",
@@ -220,11 +223,6 @@ def _bar(view: View, d: int) -> Markup:
     )
 
 
-def percent_of(share: float) -> str:
-    """A share as a width."""
-    return f"{100 * share:.3f}%"
-
-
 def legend(view: View) -> Markup:
     """Names beside their colour and texture."""
     return Markup("").join(
@@ -242,13 +240,17 @@ def legend(view: View) -> Markup:
 
 def swatch(view: View, index: int) -> Markup:
     """A small square of the colour and texture of a class."""
-    layers = [element("rect", width=14, height=14, rx=3, class_="fill")]
-    if index < len(TEXTURES) and TEXTURES[index] and not view.many_classes:
-        layers.append(
-            element("rect", width=14, height=14, rx=3, fill=f"url(#texture{index})")
-        )
+    layers = _coloured(view, index, width=14, height=14, rx=3)
     return element("svg", *layers, width=14, height=14, aria_hidden="true",
                    class_=f"swatch {view.hue(index)}")  # fmt: skip
+
+
+def _coloured(view: View, index: int, **shape: Any) -> list[Markup]:
+    """Rectangles with the colour of a class and, where it has one, its texture."""
+    layers = [element("rect", **shape, class_="fill")]
+    if index < len(TEXTURES) and TEXTURES[index] and not view.many_classes:
+        layers.append(element("rect", **shape, fill=f"url(#texture{index})"))
+    return layers
 
 
 # ---- groups of domains -------------------------------------------------------------
@@ -257,45 +259,33 @@ def swatch(view: View, index: int) -> Markup:
 def group_panels(view: View) -> list[Markup]:
     """One panel per class: the domains of each group as dots, their mean as a line."""
     groups = view.summary["groups"]
-    return [_group_panel(view, groups, index) for index in range(len(view.classes))]
-
-
-def _group_panel(view: View, groups: list[dict[str, Any]], index: int) -> Markup:
     frame = _Frame([group["group"] for group in groups])
-    rows = []
-    for place, group in enumerate(groups):
-        y, mean = frame.y(place), group["mean"][index]
-        dots = [
-            element(
-                "circle",
-                tip(view, view.reading(d, index)),
-                cx=frame.x(view.estimate[d][index]),
-                cy=y,
-                r=3.5,
-                class_="dot faint",
+    return [
+        frame.picture(
+            view,
+            index,
+            ("group", "groups of domains"),
+            "; ".join(
+                f"{group['group']} {percent(group['mean'][index])} on average over "
+                f"{len(group['domains'])} domains"
+                for group in groups
             )
-            for d in group["domains"]
-        ]
-        line = element(
-            "path",
-            d=f"M{frame.x(mean):.1f} {y - 9:.1f}v18",
-            class_="mean",
-            data_value=repr(mean),
+            + ".",
+            [_group_row(view, frame, *place, index) for place in enumerate(groups)],
         )
-        label = element("text", frame.names[place], x=4, y=y + 4, class_="domain")
-        value = element("text", percent(mean), x=WIDTH - 4, y=y + 4, class_="value")
-        rows.append(element("g", label, *dots, line, value, class_="row"))
-    said = "; ".join(
-        f"{g['group']} {percent(g['mean'][index])} on average over "
-        f"{len(g['domains'])} domains"
-        for g in groups
-    )
-    return picture(
-        view,
-        f"group-c{index}",
-        (WIDTH, frame.height),
-        f"Share of {{c{index}}} in groups of domains",
-        f"{said}.",
-        [frame.axis(), *rows],
-        class_=view.hue(index),
-    )
+        for index in range(len(view.classes))
+    ]
+
+
+def _group_row(
+    view: View, frame: _Frame, place: int, group: dict[str, Any], index: int
+) -> Markup:
+    y, mean = frame.y(place), group["mean"][index]
+    dots = [
+        element("circle", tip(view, view.reading(d, index)),
+                cx=frame.x(view.estimate[d][index]), cy=y, r=3.5, class_="dot faint")
+        for d in group["domains"]
+    ]  # fmt: skip
+    line = element("path", d=f"M{frame.x(mean):.1f} {y - 9:.1f}v18", class_="mean",
+                   data_value=repr(mean))  # fmt: skip
+    return element("g", *frame.row(place, mean, [*dots, line]), class_="row")

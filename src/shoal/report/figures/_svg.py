@@ -14,6 +14,11 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
+def percent_of(share: float) -> str:
+    """A share as a width."""
+    return f"{100 * share:.3f}%"
+
+
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
     """One element; ``class_`` and ``data_name`` become ``class`` and ``data-name``.
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from shoal.report._profile import domain_plane, feature_plane, sample_rows
+from shoal.analysis._profile import domain_plane, feature_plane, sample_rows
 
 
 def test_three_corners_keep_all_distances(seed):

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from shoal import DiscreteMixture
-from shoal.base import LatentShiftEstimator
-from shoal.report._profile import (
+from shoal.analysis._profile import (
     contrast_features,
     contrast_words,
     numeric_columns,
@@ -17,6 +16,7 @@ from shoal.report._profile import (
     top_features,
     top_words,
 )
+from shoal.base import LatentShiftEstimator
 
 
 @pytest.fixture
@@ -94,23 +94,36 @@ def test_words_are_ranked_by_odds_over_their_error():
     assert found[0]["rest"] == 0
 
 
-def test_expected_words_add_up_to_those_seen(texts):
-    model, counts, _, _ = texts
-    proba = model.predict_proba(counts)
-    found = contrast_words(model, counts, proba)
+@pytest.fixture(scope="module")
+def bags():
+    """Bags of words of six towns, and topics found in them."""
+    rng = np.random.default_rng(0)
+    towns = np.repeat(np.arange(6), 20)
+    topics = rng.dirichlet(np.full(12, 0.3), size=3)
+    mix = rng.dirichlet(np.ones(3), size=6)[towns] @ topics
+    counts = np.stack([rng.multinomial(60, words) for words in mix])
+    return DiscreteMixture(3, input="counts", random_state=0).fit(counts, towns), counts
+
+
+def test_expected_words_add_up_to_those_seen(bags):
+    model, counts = bags
+    found = contrast_words(model, counts, model.predict_proba(counts))
     assert_allclose(found.sum(axis=0), counts.sum(axis=0))
-    plain = contrast_words(LatentShiftEstimator(), counts, proba)
-    assert_allclose(plain, proba.T @ counts.toarray())
 
 
-def test_merged_classes_add_their_words():
-    words = np.repeat(np.arange(3), 60)
-    domains = np.array([0, 0, 1, 1, 2, 2, 3] * 26)[: len(words)] + words
-    model = DiscreteMixture(3, random_state=0).fit(words[:, None], domains)
+def test_words_of_a_model_without_any_are_those_of_its_rows(bags):
+    _, counts = bags
+    proba = np.random.default_rng(0).dirichlet(np.ones(2), size=len(counts))
+    found = contrast_words(LatentShiftEstimator(), sparse.csr_array(counts), proba)
+    assert_allclose(found, proba.T @ counts)
+
+
+def test_merged_classes_add_their_words(bags):
+    model, counts = bags
     merged = model.merge(0, 2)
-    whole, sums = (contrast_words(one, None, None) for one in (model, merged))
-    for index, group in enumerate(merged.groups):
-        assert_allclose(sums[index], whole[list(group)].sum(axis=0))
+    parts = contrast_words(model, counts, None)
+    expected = [parts[group].sum(axis=0) for group in merged.groups]
+    assert_allclose(contrast_words(merged, counts, None), expected)
 
 
 def test_numeric_columns():

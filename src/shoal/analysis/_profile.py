@@ -13,23 +13,49 @@ from sklearn.utils import gen_batches
 from shoal.validation import encode_column, is_sparse
 from shoal.validation._sampling import stratified_sample
 
-# ---- What tells a class from the rest: its features, or its words --------------------
-
 Array = np.ndarray[Any, Any]
 
-TOP = 8
-BATCH_ROWS = 16_384
-N_BINS = 24
-OVERLAP_ROWS = 20_000
-# A difference of more spreads than this needs no exact number.
-LARGEST_DIFFERENCE = 20.0
-# Levels of a category that fewer rows share are left out, as are those beyond the cap.
-LEAST_LEVEL_ROWS = 5
-MOST_LEVELS = 200
-# Imaginary occurrences of each word in the class and in the rest.
-PRIOR_WORDS = 0.5
-# Standard errors by which a word must be commoner in the class than elsewhere.
-LEAST_SCORE = 2.0
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """How much is said of a class, and of how many rows and columns it is asked.
+
+    Attributes
+    ----------
+    top : int
+        Features or words that are named.
+    batch_rows : int
+        Rows in memory as numbers at a time.
+    overlap_bins, overlap_rows : int
+        Cells of one feature, and rows, by which two distributions are compared.
+    largest_difference : float
+        A difference of more spreads than this needs no exact number.
+    least_level_rows, most_levels : int
+        Levels of a category that fewer rows share are left out, as are those beyond
+        the cap.
+    pseudo_count : float
+        Imaginary occurrences of each word in the class and in the rest.
+    least_score : float
+        Standard errors by which a word must be commoner in the class than elsewhere.
+    most_exact_columns : int
+        Directions of more columns are found by random projection.
+    """
+
+    top: int = 8
+    batch_rows: int = 16_384
+    overlap_bins: int = 24
+    overlap_rows: int = 20_000
+    largest_difference: float = 20.0
+    least_level_rows: int = 5
+    most_levels: int = 200
+    pseudo_count: float = 0.5
+    least_score: float = 2.0
+    most_exact_columns: int = 1_000
+
+
+SETTINGS = ProfileSettings()
+
+# ---- features ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,28 @@ class Contrast:
     mean: Array
     rest: Array
     difference: Array
+
+
+def feature_names_of(model: Any, X: Any, given: Sequence[Any] | None) -> list[str]:
+    """Names of the columns of X: those given, those of fit, of the table, or numbers.
+
+    Parameters
+    ----------
+    model : fitted LatentShiftEstimator
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    given : sequence or None
+    """
+    n_features = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+    names = given
+    if names is None:
+        names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
+    if names is None:
+        return [f"x{index}" for index in range(n_features)]
+    if len(names) != n_features:
+        raise ValueError(
+            f"feature_names has {len(names)} entries, X has {n_features} columns"
+        )
+    return [str(name) for name in names]
 
 
 def numeric_columns(X: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
@@ -87,8 +135,8 @@ def numeric_columns(X: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
 def _indicators(column: Array, name: str) -> tuple[Any, list[str]]:
     codes, values = encode_column(column, name=name)
     count = np.bincount(codes, minlength=len(values))
-    common = np.argsort(-count, kind="stable")[:MOST_LEVELS]
-    kept = np.sort(common[count[common] >= min(LEAST_LEVEL_ROWS, count.max())])
+    common = np.argsort(-count, kind="stable")[: SETTINGS.most_levels]
+    kept = np.sort(common[count[common] >= min(SETTINGS.least_level_rows, count.max())])
     ones = sparse.csr_array(
         (np.ones(len(codes)), (np.arange(len(codes)), codes)),
         shape=(len(codes), len(values)),
@@ -111,28 +159,30 @@ def contrast_features(X: Any, proba: Array) -> Contrast:
     centre = np.zeros(n_features) if is_sparse(X) else X.mean(axis=0)
     total = np.zeros((proba.shape[1], n_features))
     square = np.zeros_like(total)
-    for batch in gen_batches(n_rows, BATCH_ROWS):
+    for batch in gen_batches(n_rows, SETTINGS.batch_rows):
         block, weight = X[batch], proba[batch].T
-        block = block.astype(float) if is_sparse(block) else block - centre
-        total += _dense(weight @ block)
-        square += _dense(weight @ (block.multiply(block) if is_sparse(block)
-                                   else block**2))  # fmt: skip
+        if is_sparse(block):
+            block = block.astype(float)
+            squares = block.multiply(block)
+        else:
+            block = block - centre
+            squares = block**2
+        total += dense(weight @ block)
+        square += dense(weight @ squares)
     mean, spread = _moments(total, square, size)
     rest, rest_spread = _moments(
         total.sum(axis=0) - total, square.sum(axis=0) - square, n_rows - size
     )
     pooled = np.sqrt((spread + rest_spread) / 2)
     pooled = np.maximum(pooled, 1e-9 * (1 + np.abs(mean) + np.abs(rest)))
-    difference = (mean - rest) / pooled
-    return Contrast(
-        mean + centre,
-        rest + centre,
-        np.clip(difference, -LARGEST_DIFFERENCE, LARGEST_DIFFERENCE),
-    )
+    most = SETTINGS.largest_difference
+    difference = np.clip((mean - rest) / pooled, -most, most)
+    return Contrast(mean + centre, rest + centre, difference)
 
 
-def _dense(product: Any) -> Array:
-    return np.asarray(product.toarray() if is_sparse(product) else product)
+def dense(matrix: Any) -> Array:
+    """A matrix without its gaps; a copy only where it has some."""
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def _moments(total: Array, square: Array, size: Array) -> tuple[Array, Array]:
@@ -145,11 +195,12 @@ def top_features(
     X: Any, proba: Array, names: Sequence[str], index: int, contrast: Contrast
 ) -> list[dict[str, Any]]:
     """The features that tell one class from the rest best, as records."""
-    order = np.argsort(-np.abs(contrast.difference[index]), kind="stable")[:TOP]
+    order = np.argsort(-np.abs(contrast.difference[index]), kind="stable")[
+        : SETTINGS.top
+    ]
     records = []
     for column in order:
-        values = X[:, [column]]
-        values = (values.toarray() if is_sparse(values) else np.asarray(values)).ravel()
+        values = dense(X[:, [column]]).ravel()
         records.append(
             {
                 "feature": names[column],
@@ -178,11 +229,12 @@ def share_overlap(values: Array, weight: Array) -> float:
     >>> share_overlap(np.array([1.0, 1.0, 2.0, 2.0]), np.array([1, 1, 0, 0.0]))
     0.0
     """
-    step = -(-len(values) // OVERLAP_ROWS)
+    step = -(-len(values) // SETTINGS.overlap_rows)
     values, weight = values[::step], weight[::step]
     levels = np.unique(values)
-    if len(levels) > N_BINS:
-        levels = np.unique(np.quantile(values, np.linspace(0, 1, N_BINS + 1))[:-1])
+    if len(levels) > SETTINGS.overlap_bins:
+        edges = np.linspace(0, 1, SETTINGS.overlap_bins + 1)
+        levels = np.unique(np.quantile(values, edges)[:-1])
     cell = np.clip(np.searchsorted(levels, values, side="right") - 1, 0, None)
     inside = np.bincount(cell, weight, minlength=len(levels))
     outside = np.bincount(cell, 1 - weight, minlength=len(levels))
@@ -200,7 +252,7 @@ def contrast_words(model: Any, X: Any, proba: Array) -> Array:
     """
     counts = model._origin._word_counts()
     if counts is None:
-        return _dense(proba.T @ X)
+        return dense(proba.T @ X)
     return np.asarray(model._add_up(counts.T).T)  # of merged classes they add up
 
 
@@ -226,23 +278,21 @@ def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str,
     """
     inside = counts[index]
     outside = counts.sum(axis=0) - inside
-    a, b = inside + PRIOR_WORDS, outside + PRIOR_WORDS
+    a, b = inside + SETTINGS.pseudo_count, outside + SETTINGS.pseudo_count
     odds = np.log(a / (a.sum() - a)) - np.log(b / (b.sum() - b))
     score = odds / np.sqrt(1 / a + 1 / b)
-    telling = np.argsort(-score, kind="stable")[:TOP]
+    telling = np.argsort(-score, kind="stable")[: SETTINGS.top]
     share = inside / max(inside.sum(), 1e-300)
     rest = outside / max(outside.sum(), 1e-300)
     return [
         {"word": words[column], "share": float(share[column]),
          "rest": float(rest[column]), "score": float(score[column])}
         for column in telling
-        if score[column] > LEAST_SCORE
+        if score[column] > SETTINGS.least_score
     ]  # fmt: skip
 
 
-# ---- projection ----------------------------------------------------------------------
-
-MOST_EXACT_COLUMNS = 1_000
+# ---- points of a plane ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -283,13 +333,13 @@ def feature_plane(X: Any, seed: int) -> Plane:
     if is_sparse(X) and X.shape[1] > n_axes:
         finder: Any = TruncatedSVD(n_axes, random_state=seed)
     else:
-        scaled = scaled.toarray() if is_sparse(X) else scaled
-        few = X.shape[1] <= MOST_EXACT_COLUMNS
+        scaled = dense(scaled)
+        few = X.shape[1] <= SETTINGS.most_exact_columns
         solver = "covariance_eigh" if few else "randomized"
         finder = PCA(n_axes, svd_solver=solver, random_state=seed)
     points = finder.fit_transform(scaled)
     explained = finder.explained_variance_ratio_
-    return _two_axes(_fix_signs(points), np.nan_to_num(explained))
+    return _two_axes(points * _signs(points), np.nan_to_num(explained))
 
 
 def domain_plane(domain_given_x: Array, domain_given_class: Array) -> Plane:
@@ -311,10 +361,6 @@ def domain_plane(domain_given_x: Array, domain_given_class: Array) -> Plane:
     return _two_axes(
         (domain_given_x - centre) @ axes.T * sign, spread[:2], corners * sign
     )
-
-
-def _fix_signs(points: Array) -> Array:
-    return np.asarray(points * _signs(points))
 
 
 def _signs(points: Array) -> Array:
