@@ -1,6 +1,5 @@
 """DDFA: discriminate, discretize, factorize, adjust (Algorithms 1 and 2)."""
 
-import copy
 import warnings
 from typing import Any, Self
 
@@ -10,20 +9,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from shoal._novelty import fit_novelty
-from shoal._rank import likeliest, soften, supported_rank
+from shoal._rank import likeliest, supported_rank
 from shoal._threads import one_thread
-from shoal._words import single_word_bags
-from shoal.analysis._resample import Resampler, table_resampler
-from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
-from shoal.base import LatentShiftEstimator
-from shoal.base._hooks import made_up_rows
+from shoal.ddfa._fitted import FittedStages
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
 from shoal.probability import (
     canonical_order,
     class_given_domain,
     cluster_given_domain,
     mean_log_likelihood,
-    normalize_rows,
 )
 from shoal.stages.adjust import Adjuster, maximum_likelihood
 from shoal.stages.adjust._estimator import SOLVERS
@@ -35,7 +29,6 @@ from shoal.stages.discretize._candidates import (
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.discriminate._calibrate import fit_calibration
 from shoal.stages.discriminate._candidates import (
-    is_given,
     needs_all_columns,
     with_seeds,
 )
@@ -49,7 +42,7 @@ from shoal.validation import (
     resolve_domain_weight,
     varying_columns,
 )
-from shoal.validation._rows import CanonicalRows, match_keys, row_keys, sort_rows
+from shoal.validation._rows import CanonicalRows, row_keys, sort_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -58,16 +51,13 @@ Array = np.ndarray[Any, Any]
 JUDGING_ROWS = 20_000
 # A number of classes is looked for in this many clusters a domain.
 CLUSTERS_PER_DOMAIN = 3
-# Rows that are predicted together: few calls of the discriminator, and q(d|x) of all
-# rows never exists.
-PREDICT_ROWS = 16_384
 # Nats, over all rows, that a temperature of no use hardly gains by chance.
 CHANCE_GAIN = 4.0
 # A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
 OUTSIDE = 0.3
 
 
-class DDFA(LatentShiftEstimator):
+class DDFA(FittedStages):
     """Discover classes by the four stages of the paper.
 
     *Discriminate*: learn q(d|x), the domain of a row from its features. *Discretize*:
@@ -286,114 +276,6 @@ class DDFA(LatentShiftEstimator):
         domain_given_x = self.discriminator_.predict_proba(X)
         rows.restore_order(domain_given_x, self.discriminator_, self.discretizer_)
         return self._in_domains(self.adjuster_.predict_proba(domain_given_x), codes)
-
-    # ---- after the fit ------------------------------------------------------------
-
-    @property
-    def _block_rows(self) -> int | None:  # type: ignore[override]
-        """A function or frozen model is asked once, about all rows."""
-        model = getattr(self.discriminator_, "estimator_", self.discriminator_)
-        return None if is_given(model) else PREDICT_ROWS
-
-    def _class_given_x(self, X: Any) -> Array:
-        domain_given_x = self.discriminator_.predict_proba(self._used_columns(X))
-        return np.asarray(self.adjuster_.predict_proba(domain_given_x))
-
-    def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
-        explained = self._class_given_x(X) @ self.domain_given_class_
-        softened = soften(explained, self.domain_weight_, len(self.labels_))
-        return mean_log_likelihood(softened, codes, sample_weight=sample_weight)
-
-    # ---- hooks --------------------------------------------------------------------
-
-    _fits_in_parts = True
-
-    def _used_columns(self, X: Any) -> Any:
-        return X if self.varying_.all() else X[:, self.varying_]
-
-    def _familiar_space(self, X: Any) -> Array:
-        return np.asarray(self.scaler_.transform(self._used_columns(X)))
-
-    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
-        """Clusters drawn again: those of fit where a row was in it, else predicted.
-
-        Clusters of fit come from out-of-fold q(d|x).
-        """
-        if self.discretizer_ is None:
-            return super()._resampler(X, codes, weight)
-        position = match_keys(self.row_keys_, row_keys(X, codes))
-        clusters = self.discretizer_.labels_[position]
-        new = position < 0
-        if new.any():
-            clusters[new] = self._clusters(X[new])
-        bags = single_word_bags(clusters, self.discretizer_.n_clusters_)
-        return table_resampler(self, bags, codes, weight)
-
-    def _out_of_fold(
-        self, rows: DiagnosedRows, folds: Array, rng: np.random.Generator
-    ) -> OutOfFold:
-        """The fitted kind of discriminator is refitted out of fold, the rest kept."""
-        n_folds, seed = int(folds.max()) + 1, int(rng.integers(2**31 - 1))
-        model = getattr(self.discriminator_, "estimator_", self.discriminator_)
-        if is_given(model):
-            domain_given_x = np.asarray(self.discriminator_.predict_proba(rows.rows.X))
-        else:
-            again = Discriminator(
-                clone(model),
-                cross_fit=n_folds,
-                domain_weight=dict(enumerate(self.domain_weight_)),
-                random_state=seed,
-            ).fit(rows.rows.X, rows.rows.codes)
-            domain_given_x = np.asarray(again.domain_given_x_)
-        return OutOfFold(
-            self.adjuster_.predict_proba(domain_given_x),
-            np.repeat(self.domain_given_class_[None], n_folds, axis=0),
-            np.repeat(self.class_weight_[None], n_folds, axis=0),
-            domain_given_x,
-        )
-
-    def _probe_rows(self, n_rows: int) -> Array:
-        scaler = self.scaler_
-        return made_up_rows(n_rows, self.varying_, scaler.mean_, scaler.scale_)
-
-    def _lean(self) -> Self:
-        copied = super()._lean()
-        vars(copied).pop("row_keys_", None)
-        for name, of_rows in (
-            ("discriminator_", "domain_given_x_"),
-            ("discretizer_", "labels_"),
-        ):
-            part = copy.copy(getattr(copied, name))
-            setattr(copied, name, part)
-            if part is not None:
-                vars(part).pop(of_rows, None)
-        return copied
-
-    def _cluster_counts(self, codes: Array) -> Array | None:
-        if self.discretizer_ is None:
-            return None
-        shape = len(self.domains_), self.discretizer_.n_clusters_
-        counts = np.zeros(shape, dtype=np.int64)
-        np.add.at(counts, (codes, self.discretizer_.labels_), 1)
-        return counts
-
-    def _clusters(self, X: Any) -> Array:
-        """Cluster of each row; X is validated."""
-        points = self.discriminator_.predict_proba(self._used_columns(X))
-        return np.asarray(self.discretizer_.predict(points))
-
-    def _factorize_counts(self, counts: Array, seed: int) -> None:
-        """The last two stages again, from counts of shape (n_domains, n_clusters)."""
-        self._random = np.random.RandomState(seed)  # a model from a file has none
-        table = normalize_rows(counts)
-        self.factorization_ = self._factorizer(table).fit(table).factorization_
-        prevalence = self.factorization_.class_given_domain
-        self._store(prevalence, self.domains_, self.domain_weight_)
-        self.adjuster_ = self.adjuster_.fit(self.domain_given_class_)
-
-    def _reorder_classes(self, order: Array) -> None:
-        super()._reorder_classes(order)
-        self.adjuster_.fit(self.domain_given_class_)
 
     # ---- around the stages --------------------------------------------------------
 
