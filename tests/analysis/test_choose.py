@@ -11,9 +11,8 @@ from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._rows import TrainingRows
-from shoal.mixture._curve import baseline, make_curve
-from shoal.mixture._ladder import Options
-from shoal.mixture._n_classes import pick_n_classes
+from shoal.mixture._n_classes import baseline, make_curve, pick_n_classes
+from shoal.mixture._search import Options
 
 PENGUINS = load_penguins()
 
@@ -51,7 +50,7 @@ def test_generated_classes_are_counted(n_classes, seed):
     choice = choose_n_classes(X, domains, n_resamples=0, random_state=seed)
     assert choice.n_classes == n_classes
     rng = np.random.default_rng(seed)
-    assert pick_n_classes(training_rows(X, domains), rng) == n_classes
+    assert pick_n_classes(training_rows(X, domains), Options(), rng) == n_classes
 
 
 @pytest.mark.slow
@@ -72,7 +71,7 @@ def test_no_shift_has_no_clear_number(seed):
     assert "domains do not differ" in choice.sentence
     rows = training_rows(X, domains)
     with pytest.warns(IdentifiabilityWarning, match="domains do not differ"):
-        assert pick_n_classes(rows, np.random.default_rng(seed)) == 2
+        assert pick_n_classes(rows, Options(), np.random.default_rng(seed)) == 2
 
 
 def test_fit_without_shift_warns_and_takes_two(seed):

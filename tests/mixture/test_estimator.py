@@ -78,7 +78,7 @@ def test_both_factors_and_the_posterior_are_recovered(gaussians):
     assert matched_accuracy(gaussians.labels, model.labels_) > bayes - 0.02
 
 
-def test_bumps_are_chosen_where_nothing_linear_works(seed):
+def test_rbf_is_chosen_where_nothing_linear_works(seed):
     X, domains, labels = make_latent_shift(
         6000, kind="xor", n_classes=4, n_domains=8, random_state=seed
     )
@@ -267,7 +267,7 @@ def test_domain_explained_by_no_rows_is_refused(gaussians):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scale": "rows"}, "scale must be one of auto, column, global, got 'rows'"),
+        ({"scale": "rows"}, "scale must be one of 'auto', 'column', 'global', got 'rows'"),
         ({"expansion": "cubic"}, "expansion must be one of"),
         ({"solver": "sgd"}, "solver must be one of lbfgs, em"),
         ({"ridge": -1.0}, "ridge must be 'auto' or a number from 0"),

@@ -9,8 +9,8 @@ from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._starts import find_starts
-from shoal.mixture._ladder import LEAST_GAIN, beats
-from shoal.mixture._search import _follow_path, _within_one_error
+from shoal.mixture._search import beats, follow_path, within_one_error
+from shoal.mixture._settings import SEARCH
 
 WEIGHT = np.full(4, 0.25)
 
@@ -37,16 +37,16 @@ def test_a_path_is_followed_while_it_gains(means, first, visited):
         asked.extend(wanted)
         return [constant(means[path.index(penalty)]) for penalty in wanted]
 
-    tried = _follow_path(path, first, scores)
+    tried = follow_path(path, first, scores)
     assert set(tried) == {path[step] for step in visited}
     assert len(asked) == len(set(asked))
-    assert _within_one_error(tried) == [max(tried, key=lambda p: tried[p].mean)]
+    assert within_one_error(tried) == [max(tried, key=lambda p: tried[p].mean)]
 
 
 def test_columns_that_gain_next_to_nothing_are_left_out():
     simple = constant(-1.0)
-    assert not beats(constant(-1.0 + LEAST_GAIN / 2), simple)
-    assert beats(constant(-1.0 + 2 * LEAST_GAIN), simple)
+    assert not beats(constant(-1.0 + SEARCH.least_gain / 2), simple)
+    assert beats(constant(-1.0 + 2 * SEARCH.least_gain), simple)
 
 
 def test_ridge_weighs_what_it_was_worth_to_the_folds():

@@ -1,4 +1,4 @@
-"""The likelihood of the domains through k softmax classes: rows, features, climbs.
+"""The likelihood of the domains through k softmax classes: rows, features, optimizers.
 
 What :class:`shoal.DomainMixture` maximizes, and what ``diagnose`` holds every
 estimator's classes against.

@@ -1,4 +1,4 @@
-"""The likelihood of the domains through k classes, its gradient, and the climb."""
+"""The likelihood of the domains through k classes, its gradient and optimizers."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,30 +7,29 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from shoal.probability import normalize_rows
+from shoal.likelihood._settings import LIKELIHOOD
+from shoal.probability import TINY, normalize_rows
 from shoal.validation import is_sparse
 
 # ---- The likelihood of the domains through k classes, and its gradient ---------------
 
 Array = np.ndarray[Any, Any]
 
-BLOCK_ROWS = 2048
-# Domains with fewer rows share a block; T is then gathered row by row.
-SMALL_DOMAIN = 256
-VARIANCE_COLUMNS = 16
-# T is kept inside the open simplex: a zero could never come back.
-FLOOR = 1e-10
-TINY = 1e-300
-
 
 @dataclass(frozen=True)
 class Penalties:
     """Weights of the terms added to the domain cross-entropy."""
 
-    ridge: float = 3e-4
+    ridge: float
     confidence: float = 0.0
-    dirichlet: float = 0.0  # - dirichlet * mean log T: imaginary rows in every cell
+    dirichlet: float = 0.0  # - dirichlet * mean log T: pseudo-counts in every cell
     volume: float = 0.0  # volume / 2 * log det(T T'): the smallest simplex that fits
+
+    def __str__(self) -> str:
+        return (
+            f"ridge {self.ridge:.3g} confidence {self.confidence:g} "
+            f"dirichlet {self.dirichlet:.3g}"
+        )
 
     def of_domains(self, T: Array) -> tuple[float, Array]:
         """Value and gradient (in T) of the terms on T alone."""
@@ -75,8 +74,8 @@ class MixtureProblem:
         """Sum of the variances of the columns."""
         weight = self.row_weight / self.row_weight.sum()
         total = 0.0
-        for start in range(0, self.n_features, VARIANCE_COLUMNS):
-            part = self.design[:, start : start + VARIANCE_COLUMNS]
+        for start in range(0, self.n_features, LIKELIHOOD.variance_columns):
+            part = self.design[:, start : start + LIKELIHOOD.variance_columns]
             square = part.multiply(part) if is_sparse(part) else part * part
             total += float((weight @ square).sum() - ((weight @ part) ** 2).sum())
         return total
@@ -126,7 +125,7 @@ class MixtureProblem:
             g, log_g = softmax_classes(logits, with_log=penalties.confidence > 0)
             joint = g * block.columns(likelihood)
             density = joint.sum(axis=0)
-            np.maximum(density, FLOOR, out=density)
+            np.maximum(density, LIKELIHOOD.floor, out=density)
             weight = self.row_weight[rows]
             value -= float(weight @ np.log(density))
             joint *= weight / density
@@ -155,7 +154,7 @@ class MixtureProblem:
         for block in self.blocks:
             g = softmax_classes(self.logits(weights, block.rows))[0]
             density = (g * block.columns(domain_given_class)).sum(axis=0)
-            each[block.rows] = np.log(np.maximum(density, FLOOR))
+            each[block.rows] = np.log(np.maximum(density, LIKELIHOOD.floor))
         return each
 
 
@@ -199,15 +198,15 @@ def make_blocks(codes: Array, n_domains: int) -> list[Block]:
 
     for domain in range(n_domains):
         start, stop = int(edges[domain]), int(edges[domain + 1])
-        if stop - start < SMALL_DOMAIN:
-            if small and stop - edges[small[0]] > BLOCK_ROWS:
+        if stop - start < LIKELIHOOD.small_domain:
+            if small and stop - edges[small[0]] > LIKELIHOOD.block_rows:
                 flush()
             small.append(domain)
             continue
         flush()
         one = np.array([domain])
-        for first in range(start, stop, BLOCK_ROWS):
-            rows = slice(first, min(first + BLOCK_ROWS, stop))
+        for first in range(start, stop, LIKELIHOOD.block_rows):
+            rows = slice(first, min(first + LIKELIHOOD.block_rows, stop))
             blocks.append(Block(rows, one, np.array([0]), None))
     flush()
     return blocks
@@ -239,10 +238,7 @@ def _add_entropy(
     return confidence * float(weight @ entropy)
 
 
-# ---- Climbing the likelihood: L-BFGS on W and log T together, or EM ------------------
-
-# L-BFGS iterations on W within one round of EM.
-INNER = 5
+# ---- Optimizing it: L-BFGS on W and log T together, or EM ----------------------------
 
 
 @dataclass
@@ -269,7 +265,7 @@ def optimize(
 ) -> Fit:
     """Minimise J by L-BFGS over W alone (``frozen``) or over W and log T jointly."""
     n_classes, n_columns = weights.shape
-    start_T = normalize_rows(np.maximum(domain_given_class, FLOOR))
+    start_T = normalize_rows(np.maximum(domain_given_class, LIKELIHOOD.floor))
     log_T = np.log(start_T)
     size = weights.size
     history: list[float] = []
@@ -324,22 +320,23 @@ def optimize_by_em(
         raise ValueError(
             "solver='em' cannot take the volume penalty; use solver='lbfgs'"
         )
-    T = normalize_rows(np.maximum(domain_given_class, FLOOR))
+    T = normalize_rows(np.maximum(domain_given_class, LIKELIHOOD.floor))
+    inner = LIKELIHOOD.em_inner
     history: list[float] = []
     converged = False
-    for _ in range(max(1, max_iter // INNER)):
+    for _ in range(max(1, max_iter // inner)):
         mass = problem.value_and_gradient(weights, T, penalties)[2]
-        imaginary = max(penalties.dirichlet / mass.size, FLOOR)
-        T = normalize_rows(mass + imaginary)
+        pseudo_counts = max(penalties.dirichlet / mass.size, LIKELIHOOD.floor)
+        T = normalize_rows(mass + pseudo_counts)
         step = optimize(
-            problem, weights, T, penalties, max_iter=INNER, frozen=True, tol=tol
+            problem, weights, T, penalties, max_iter=inner, frozen=True, tol=tol
         )
         weights = step.weights
         history.append(step.objective)
         if len(history) > 1 and history[-2] - history[-1] <= tol * abs(history[-1]):
             converged = True
             break
-    return Fit(weights, T, history[-1], INNER * len(history), converged, history)
+    return Fit(weights, T, history[-1], inner * len(history), converged, history)
 
 
 def softmax_rows(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Where the likelihood is climbed from, and moves out of a local optimum."""
+"""Where the likelihood is optimized from, and moves out of a local optimum."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
+from shoal.likelihood._settings import LIKELIHOOD
 from shoal.probability import normalize_rows
 from shoal.stages.factorize._anchors import (
     candidate_rows,
@@ -24,14 +25,7 @@ from shoal.validation._sampling import fold_of_rows, stratified_sample
 
 Array = np.ndarray[Any, Any]
 
-# Entries of a start below this could hardly recover under L-BFGS in log T.
-START_FLOOR = 0.01
-CLUSTERING_ROWS = 10_000
-SCREENING_ROWS = 8_000
-# Clusters with less than this share of the mean cluster's mass are mostly noise.
-SOLID = 0.3
-EM_ITERATIONS = 200
-EM_FROZEN = 20
+LEAST = 1e-12  # mass that a ratio is still taken of
 
 
 @dataclass(frozen=True)
@@ -90,8 +84,8 @@ def cluster_rows(
         random_state=int(rng.integers(2**31)),
     )
     rows = np.arange(points.shape[0])
-    if len(rows) > CLUSTERING_ROWS:
-        rows = np.sort(rng.choice(len(rows), CLUSTERING_ROWS, replace=False))
+    if len(rows) > LIKELIHOOD.clustering_rows:
+        rows = np.sort(rng.choice(len(rows), LIKELIHOOD.clustering_rows, replace=False))
     with warnings.catch_warnings():
         # repeated rows make fewer clusters than asked for; empty ones do no harm
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -109,19 +103,22 @@ def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Ar
     return counts.reshape(n_clusters, problem.n_domains)
 
 
-def logit_discriminator(
-    problem: MixtureProblem, rng: np.random.Generator, n_folds: int = 3
-) -> Array:
+def logit_discriminator(problem: MixtureProblem, rng: np.random.Generator) -> Array:
     """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
-    folds = fold_of_rows(problem.codes, n_folds, rng)
-    identity = np.eye(problem.n_domains)
+    folds = fold_of_rows(problem.codes, LIKELIHOOD.logit_folds, rng)
+    identity, penalties = np.eye(problem.n_domains), Penalties(LIKELIHOOD.logit_ridge)
     result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
-    for fold in range(n_folds):
+    for fold in range(LIKELIHOOD.logit_folds):
         held_out = folds == fold
         train = problem.take(np.flatnonzero(~held_out))
         weights = np.zeros((problem.n_domains, problem.n_features + 1))
         fit = optimize(
-            train, weights, identity, Penalties(ridge=1e-4), max_iter=60, frozen=True
+            train,
+            weights,
+            identity,
+            penalties,
+            max_iter=LIKELIHOOD.logit_iterations,
+            frozen=True,
         )
         rows = problem.take(np.flatnonzero(held_out))
         result[held_out] = rows.class_given_x(fit.weights)
@@ -136,13 +133,12 @@ def optimize_from(
     weights: Array | None = None,
     n_frozen: int = 30,
     n_joint: int = 100,
-    floor: float = START_FLOOR,
 ) -> Fit:
     """Fit W with T frozen first, then both: from a guess of T to a local optimum."""
     n_classes = len(domain_given_class)
     if weights is None:
         weights = np.zeros((n_classes, problem.n_features + 1))
-    T = normalize_rows(np.maximum(domain_given_class, floor / problem.n_domains))
+    T = _off_zero(domain_given_class)
     first = optimize(problem, weights, T, penalties, max_iter=n_frozen, frozen=True)
     fit = optimize(problem, first.weights, T, penalties, max_iter=n_joint)
     fit.n_iter += first.n_iter
@@ -164,7 +160,9 @@ def best_starts(
     All starts are ranked by a short climb on a sample; ``n_keep`` of them go on.
     """
     if len(starts) > n_keep:
-        small = problem.take(stratified_sample(problem.codes, SCREENING_ROWS, rng))
+        small = problem.take(
+            stratified_sample(problem.codes, LIKELIHOOD.screening_rows, rng)
+        )
         short = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(optimize_from)(
                 small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
@@ -182,11 +180,8 @@ def best_starts(
 
 def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
     """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
-    weight = table.sum(axis=0)
-    shares = normalize_rows(table.T)
-    raw = candidate_rows(shares, n_classes, weight, False, SOLID)
-    smooth = candidate_rows(shares, n_classes, weight, True, SOLID)
-    anchors = raw[successive_projection(raw, n_classes)]
+    smooth = _solid_rows(table, n_classes, denoise=True)
+    anchors = _spa_guess(table, n_classes)
     return [
         ("spa", anchors),
         ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
@@ -194,22 +189,42 @@ def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
     ]
 
 
+def em_guess(table: Array, n_classes: int) -> Array:
+    """The last of :func:`anchor_guesses` alone: the best single one."""
+    return refine_by_em(table, _spa_guess(table, n_classes))
+
+
+def _spa_guess(table: Array, n_classes: int) -> Array:
+    raw = _solid_rows(table, n_classes, denoise=False)
+    return np.asarray(raw[successive_projection(raw, n_classes)])
+
+
+def _solid_rows(table: Array, n_classes: int, denoise: bool) -> Array:
+    """q(d|c) of the clusters that anchors may be found among."""
+    weight, shares = table.sum(axis=0), normalize_rows(table.T)
+    return candidate_rows(shares, n_classes, weight, denoise, LIKELIHOOD.solid)
+
+
 def refine_by_em(table: Array, domain_given_class: Array) -> Array:
     """T after EM on the joint table, held still for the first iterations."""
     joint = table[table.sum(axis=1) > 0].T / table.sum()
-    T = normalize_rows(np.maximum(domain_given_class, START_FLOOR / joint.shape[0]))
+    T = _off_zero(domain_given_class)
     class_and_cluster = np.tile(joint.sum(axis=0) / len(T), (len(T), 1))
-    for iteration in range(EM_ITERATIONS):
+    for iteration in range(LIKELIHOOD.table_iterations):
         pull_domain, pull_cluster, _ = em_step(joint, T, class_and_cluster)
         class_and_cluster = class_and_cluster * pull_cluster
-        if iteration >= EM_FROZEN:
+        if iteration >= LIKELIHOOD.table_frozen:
             T = normalize_rows(T * pull_domain)
     return T
 
 
-# ---- moves ---------------------------------------------------------------------------
+def _off_zero(domain_given_class: Array) -> Array:
+    """A guess from which every entry can still rise."""
+    least = LIKELIHOOD.start_floor / domain_given_class.shape[1]
+    return normalize_rows(np.maximum(domain_given_class, least))
 
-TINY = 1e-12
+
+# ---- moves ---------------------------------------------------------------------------
 
 
 def improve_by_moves(
@@ -218,25 +233,23 @@ def improve_by_moves(
     penalties: Penalties,
     clusters: Array,
     *,
-    max_rounds: int = 6,
-    min_gain: float = 2e-4,
     n_jobs: int | None = None,
 ) -> tuple[Fit, list[float]]:
-    """Try moves until none lowers J by ``min_gain``; the gains are returned too."""
+    """Try moves until none lowers J enough; the gains are returned too."""
     gains: list[float] = []
     if len(fit.weights) < 3:
         # with two classes a merge leaves one: any re-seed is a new start
         return fit, gains
-    for _ in range(max_rounds):
-        pairs = merge_costs(problem, fit)[:2]
-        seeds = worst_clusters(problem, fit, clusters)[:2]
+    for _ in range(LIKELIHOOD.most_moves):
+        pairs = merge_costs(problem, fit)[: LIKELIHOOD.pairs_tried]
+        seeds = worst_clusters(problem, fit, clusters)[: LIKELIHOOD.seeds_tried]
         trials = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(_try_move)(problem, fit, penalties, pair, row)
             for pair, row in product(pairs, seeds)
         )
         best = min(trials, key=lambda trial: trial.objective)
         gain = fit.objective - best.objective
-        if gain < min_gain:
+        if gain < LIKELIHOOD.least_drop:
             break
         gains.append(gain)
         fit = best
@@ -255,7 +268,7 @@ def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array
     for a in range(len(T)):
         for b in range(a + 1, len(T)):
             total = share[a] + share[b]
-            merged = (share[a] * T[a] + share[b] * T[b]) / max(total, TINY)
+            merged = (share[a] * T[a] + share[b] * T[b]) / max(total, LEAST)
             cost = share[a] * _kl(T[a], merged) + share[b] * _kl(T[b], merged)
             costs.append((cost, a, b, merged))
     costs.sort(key=lambda item: item[:3])
@@ -306,5 +319,5 @@ def _try_move(
 def _kl(p: Array, q: Array) -> float:
     positive = p > 0
     return float(
-        np.sum(p[positive] * np.log(p[positive] / np.maximum(q[positive], TINY)))
+        np.sum(p[positive] * np.log(p[positive] / np.maximum(q[positive], LEAST)))
     )

@@ -2,7 +2,7 @@
 
 import numbers
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,9 +18,8 @@ from shoal.base import LatentShiftEstimator
 from shoal.base._hooks import made_up_rows
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
-from shoal.likelihood._problem import softmax_classes
+from shoal.likelihood._problem import Fit, softmax_classes
 from shoal.likelihood._rows import TrainingRows, limit_weight
-from shoal.mixture._ladder import Options
 from shoal.mixture._n_classes import has_signal, pick_n_classes
 from shoal.mixture._refit import (
     MixtureRefit,
@@ -28,9 +27,11 @@ from shoal.mixture._refit import (
     evidence_on_a_sample,
     optimize_out_of_fold,
 )
-from shoal.mixture._search import Solution, find_solution
+from shoal.mixture._search import Options, Search
+from shoal.mixture._settings import SEARCH
 from shoal.probability import canonical_order
 from shoal.validation import (
+    check_choice,
     check_n_classes,
     check_real,
     check_sample_weight,
@@ -47,16 +48,6 @@ if TYPE_CHECKING:
     from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 
 Array = np.ndarray[Any, Any]
-
-# A final optimization that gains more than this over its last iterations goes on.
-UNFINISHED = 1e-3
-LAST_ITERATIONS = 20
-# A class rarer than this everywhere holds no rows to speak of.
-COLLAPSED = 1e-3
-# A block's numbers fit in a core's own cache; an expanded design matrix of all rows
-# never exists.
-PREDICT_ROWS = 4096
-NOVELTY_ROWS = 5_000
 
 
 class DomainMixture(LatentShiftEstimator):
@@ -89,7 +80,7 @@ class DomainMixture(LatentShiftEstimator):
     confidence : float, default="auto"
         Penalty on the entropy of q(y|x): prefers classes that can be told apart.
     dirichlet : float, default="auto"
-        Imaginary rows added to each class in each domain: keeps q(d|y) off zero.
+        Pseudo-counts: rows added to each class in each domain: keeps q(d|y) off zero.
     volume : float, default=0.0
         Penalty on the volume spanned by the rows of q(d|y).
     moves : bool, default=True
@@ -165,7 +156,7 @@ class DomainMixture(LatentShiftEstimator):
     """
 
     _accept_sparse = True
-    _block_rows = PREDICT_ROWS
+    _block_rows = SEARCH.predict_rows
 
     def __init__(
         self,
@@ -241,7 +232,7 @@ class DomainMixture(LatentShiftEstimator):
     ) -> Self:
         """Fit another number of classes with the features and penalties found here.
 
-        Returns a new estimator; starts, moves and the imaginary rows, which count per
+        Returns a new estimator; starts, moves and the pseudo-counts, which are per
         class, are searched again.
         """
         check_is_fitted(self)
@@ -266,14 +257,20 @@ class DomainMixture(LatentShiftEstimator):
         if options.expansion == "discriminator":
             rows = self._with_discriminator(rows, rng)
         n_classes = self._resolve_n_classes(rows, options, rng)
-        solution = find_solution(rows, n_classes, options, rng)
-        self._keep(solution, rows, names)
-        familiar = solution.features.scaled(rows.sample(NOVELTY_ROWS, rng).X)
+        search = Search(rows, n_classes, options, rng)
+        rung = search.choose_features()  # z(x), with fits from several starts
+        fit, self.move_gains_ = search.move(rung)  # out of a poor optimum
+        penalties = search.choose_penalties(rung.problem, fit)
+        fit, penalties, prevalence = search.polish(rung, fit, penalties)  # all rows
+        self.features_, self.penalties_ = rung.features, penalties
+        self.held_out_ = search.record
+        self.start_ = rung.ranked[0][0].name
+        self.start_objectives_ = {start.name: f.objective for start, f in rung.ranked}
+        self._keep(fit, prevalence, names, rows.domain_weight)
+        familiar = rung.features.scaled(rows.sample(SEARCH.novelty_rows, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
-        self._warn_about(solution)
-        if self.n_classes is not None and not has_signal(rows, solution, options):
-            warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=3)
+        self._warn_about(rows, options, fit)
         return self
 
     # ---- before the search --------------------------------------------------------
@@ -315,61 +312,43 @@ class DomainMixture(LatentShiftEstimator):
         self, rows: TrainingRows, options: Options, rng: np.random.Generator
     ) -> int:
         if self.n_classes is None:
-            return pick_n_classes(rows, rng, options=options, n_jobs=self.n_jobs)
+            return pick_n_classes(rows, options, rng)
         return check_n_classes(
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
         )
 
     def _options(self) -> Options:
-        _check_choice("scale", self.scale, ("auto", *SCALES))
-        _check_choice("expansion", self.expansion, ("auto", *EXPANSIONS))
-        _check_choice("solver", self.solver, ("lbfgs", "em"))
+        check_choice(("auto", *SCALES), scale=self.scale)
+        check_choice(("auto", *EXPANSIONS), expansion=self.expansion)
+        check_choice(("lbfgs", "em"), solver=self.solver)
         check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
         check_whole(0, n_random=self.n_random)
         check_real(0, volume=self.volume)
         if self.solver == "em" and self.volume:
             raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
-        return Options(
-            search=self.search,
-            scale=self.scale,
-            expansion=self.expansion,
-            ridge=_amount("ridge", self.ridge),
-            confidence=_amount("confidence", self.confidence),
-            dirichlet=_amount("dirichlet", self.dirichlet),
-            volume=float(self.volume),
-            moves=self.moves,
-            solver=self.solver,
-            n_random=self.n_random,
-            max_search_rows=self.max_search_rows,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
+        given = self.get_params(deep=False)
+        for name in ("ridge", "confidence", "dirichlet"):
+            given[name] = _amount(name, given[name])
+        known = {field.name for field in fields(Options)}
+        return Options(**{name: given[name] for name in known & set(given)})
 
     # ---- after the search ---------------------------------------------------------
 
-    def _keep(self, solution: Solution, rows: TrainingRows, names: Array) -> None:
-        """Store the solution with its classes in canonical order."""
-        fit = solution.fit
-        prevalence = solution.class_given_domain
+    def _keep(self, fit: Fit, prevalence: Array, names: Array, weight: Array) -> None:
+        """Store the fit with its classes in canonical order."""
         order = canonical_order(prevalence)
-        self.features_ = solution.features
         self.weights_ = fit.weights[order]
-        self._store(prevalence[:, order], names, rows.domain_weight)
-        self.penalties_ = solution.penalties
-        self.held_out_ = solution.held_out
-        self.start_ = solution.start
-        self.start_objectives_ = solution.start_objectives
-        self.move_gains_ = solution.move_gains
+        self._store(prevalence[:, order], names, weight)
         self.objective_ = fit.objective
         self.history_ = fit.history
         self.n_iter_ = max(fit.n_iter, 1)
         self.converged_ = fit.converged
 
-    def _warn_about(self, solution: Solution) -> None:
+    def _warn_about(self, rows: TrainingRows, options: Options, fit: Fit) -> None:
+        """Say what is wrong with the solution, if anything is."""
         share = self.class_weight_
-        if share.min() < COLLAPSED:
-            few = int((share < COLLAPSED).sum())
+        if share.min() < SEARCH.collapsed:
+            few = int((share < SEARCH.collapsed).sum())
             sizes = np.bincount(self.labels_, minlength=self.n_classes_)
             warnings.warn(
                 f"{few} of {self.n_classes_} classes hold almost no rows (rows per "
@@ -377,14 +356,18 @@ class DomainMixture(LatentShiftEstimator):
                 CollapseWarning,
                 stacklevel=4,
             )
-        tail = solution.fit.history[-min(self.n_iter_, LAST_ITERATIONS) :]
-        if not solution.fit.converged and tail[0] - tail[-1] > UNFINISHED:
+        tail = fit.history[-min(self.n_iter_, SEARCH.last_iterations) :]
+        if not fit.converged and tail[0] - tail[-1] > SEARCH.unfinished:
             warnings.warn(
                 f"the final optimization was cut at max_iter={self.max_iter} while the "
                 f"objective still fell; raise max_iter",
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        if self.n_classes is not None and not has_signal(
+            rows, options, self.features_, fit.domain_given_class, self.penalties_
+        ):
+            warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 
     # ---- hooks --------------------------------------------------------------------
 
@@ -431,7 +414,7 @@ class DomainMixture(LatentShiftEstimator):
 
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
-        for rows in gen_batches(X.shape[0], PREDICT_ROWS):
+        for rows in gen_batches(X.shape[0], SEARCH.predict_rows):
             block = self._used_columns(X[rows])
             g = softmax_classes(self.features_.logits(block, self.weights_))[0]
             if g.dtype != np.float64:  # its sum is 1 in single precision only
@@ -439,11 +422,6 @@ class DomainMixture(LatentShiftEstimator):
                 g /= g.sum(axis=0)
             result[rows] = g.T
         return result
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def _amount(name: str, value: Any) -> float | None:

@@ -1,31 +1,57 @@
-"""How many classes: the rule, and the choice inside ``fit``.
+"""How many classes: the curve of held-out likelihood, and the choice inside ``fit``.
 
-The rule itself is that of :func:`shoal.choose_n_classes`.
+All numbers of classes share one feature map, one clustering and the same folds, so that
+their differences are paired. Solutions are found from the largest number down: besides
+its own anchors, each k starts from the solution with one class more, its two most
+similar classes merged. Without that, a k that misses its best solution would lose to
+the next one, which finds it with one class to spare. The rule that reads the curve is
+that of :func:`shoal.choose_n_classes`.
 """
 
 import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from shoal.analysis._decide import Evidence, decide, default_folds, shows_signal
+from shoal._rank import RankResult, supported_rank
+from shoal.analysis._decide import (
+    LEAST_CLUSTERS,
+    ROWS_PER_CELL,
+    Evidence,
+    decide,
+    default_folds,
+    rank_clusters,
+    shows_signal,
+    smooth,
+)
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.likelihood._held_out import held_out
-from shoal.likelihood._rows import TrainingRows
-from shoal.mixture._curve import Point, baseline, make_curve, quiet_rank
-from shoal.mixture._ladder import Options
-from shoal.mixture._search import Solution
+from shoal.likelihood._features import LINEAR, FeatureMap
+from shoal.likelihood._held_out import HeldOut, held_out
+from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
+from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
+from shoal.likelihood._starts import (
+    anchor_guesses,
+    cluster_rows,
+    em_guess,
+    joint_table,
+    merge_costs,
+    optimize_from,
+)
+from shoal.mixture._search import Options, beats, list_scales
+from shoal.mixture._settings import SEARCH
+from shoal.probability import class_posterior
 from shoal.validation._sampling import fold_of_rows
 
-# Rows that are held out in turn to see whether there is anything to learn from.
-SIGNAL_ROWS = 10_000
+Array = np.ndarray[Any, Any]
+
+# ---- the choice inside fit -----------------------------------------------------------
 
 
 def pick_n_classes(
-    rows: TrainingRows,
-    rng: np.random.Generator,
-    *,
-    options: Options | None = None,
-    n_jobs: int | None = None,
+    rows: TrainingRows, options: Options, rng: np.random.Generator
 ) -> int:
     """Choose the number of classes inside ``fit``, by the same rule at less cost.
 
@@ -36,21 +62,19 @@ def pick_n_classes(
     Parameters
     ----------
     rows : TrainingRows
-    rng : numpy Generator
-    options : Options, default=None
+    options : Options
         Features and penalties that the caller has fixed.
-    n_jobs : int, default=None
+    rng : numpy Generator
 
     Returns
     -------
     int
         Between 2 and the number of domains.
     """
-    options = Options() if options is None else options
     rank = quiet_rank(rows, options, rng)
     most = rows.n_domains
     low, high = max(2, rank.n_classes - 1), min(most, rank.n_classes + 2)
-    curve = make_curve(rows, rank.n_classes, high, options, rng, n_jobs=n_jobs)
+    curve = make_curve(rows, rank.n_classes, high, options, rng)
     points: dict[int, Point] = {}
     curve.extend(points, range(low, high + 1))
     while True:
@@ -72,19 +96,240 @@ def pick_n_classes(
     return choice.fallback
 
 
-def has_signal(rows: TrainingRows, solution: Solution, options: Options) -> bool:
+def has_signal(
+    rows: TrainingRows,
+    options: Options,
+    features: FeatureMap,
+    domain_given_class: Array,
+    penalties: Penalties,
+) -> bool:
     """Whether domains differ beyond chance.
 
     Clusters are asked first; rows are held out only where these do not see it.
     """
     rng = np.random.default_rng(0)  # its own, so that the fit does not depend on it
-    rank = quiet_rank(rows, options, rng, n_null=100)
+    rank = quiet_rank(rows, options, rng, n_null=SEARCH.signal_null)
     if rank.singular_values.max(initial=0) > rank.null.max():
         return True
-    sample = rows.sample(SIGNAL_ROWS, rng)
-    problem = sample.problem(solution.features)
+    sample = rows.sample(SEARCH.signal_rows, rng)
+    problem = sample.problem(features)
     folds = fold_of_rows(sample.codes, default_folds(sample.n_rows), rng)
-    start, penalties = solution.fit.domain_given_class, [solution.penalties]
-    scores = held_out(problem, start, penalties, folds)
+    scores = held_out(problem, domain_given_class, [penalties], folds)
     evidence = Evidence({}, {}, rank, baseline(problem), rows.n_domains)
     return shows_signal(scores[0], evidence)
+
+
+# ---- the curve -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of classes: its solution and how well it predicts held-out rows."""
+
+    fit: Fit
+    held_out: HeldOut
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What all numbers of classes share."""
+
+    problem: MixtureProblem
+    clusters: Array
+    table: Array
+    folds: Array
+    options: Options
+
+    def penalties(self, n_classes: int) -> Penalties:
+        """Penalties of a fit with this many classes."""
+        return _penalties(self.options, self.problem, n_classes)
+
+    def extend(self, points: dict[int, Point], n_classes: Iterable[int]) -> None:
+        """Add the points of some numbers of classes, from the largest down."""
+        for count in sorted(set(n_classes) - set(points), reverse=True):
+            above = points.get(count + 1)
+            fit = self.fit(count, None if above is None else above.fit)
+            score = held_out(
+                self.problem,
+                fit.domain_given_class,
+                [self.penalties(count)],
+                self.folds,
+                n_jobs=self.options.n_jobs,
+                n_joint=SEARCH.curve_held_out,
+            )[0]
+            points[count] = Point(fit, smooth(score, self.problem.n_domains))
+
+    def fit(self, n_classes: int, above: Fit | None = None) -> Fit:
+        """Best climb from the anchors found, and from ``above`` with classes merged."""
+        starts: list[tuple[Array, Array | None]]
+        starts = [(guess, None) for _, guess in anchor_guesses(self.table, n_classes)]
+        if above is not None:
+            starts.append(_merged(self.problem, above))
+        fits = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
+            delayed(optimize_from)(
+                self.problem,
+                corners,
+                self.penalties(n_classes),
+                weights=weights,
+                n_frozen=SEARCH.curve_frozen,
+                n_joint=SEARCH.curve_joint,
+            )
+            for corners, weights in starts
+        )
+        return min(fits, key=lambda fit: fit.objective)
+
+    def refit(self, n_classes: int, generator: np.random.Generator) -> Fit:
+        """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""
+        problem = self._reweighted(generator)
+        table = joint_table(problem, self.clusters, len(self.table))
+        return optimize_from(
+            problem,
+            em_guess(table, n_classes),
+            self.penalties(n_classes),
+            n_frozen=SEARCH.curve_frozen,
+            n_joint=SEARCH.curve_joint,
+        )
+
+    def classes(self, fit: Fit) -> Array:
+        """Most probable class of each row, given its domain."""
+        class_given_x = self.problem.class_given_x(fit.weights)
+        T = fit.domain_given_class
+        return class_posterior(class_given_x, T, self.problem.codes).argmax(axis=1)
+
+    def _reweighted(self, generator: np.random.Generator) -> MixtureProblem:
+        whole = self.problem
+        drawn = generator.exponential(size=whole.n_rows) * whole.row_weight
+        mass = np.bincount(whole.codes, drawn, minlength=whole.n_domains)
+        before = np.bincount(whole.codes, whole.row_weight, minlength=whole.n_domains)
+        scale = np.divide(before, mass, out=np.zeros_like(mass), where=mass > 0)
+        return MixtureProblem(
+            whole.design, whole.codes, drawn * scale[whole.codes], whole.n_domains
+        )
+
+
+def make_curve(
+    rows: TrainingRows,
+    rank: int,
+    max_classes: int,
+    options: Options,
+    rng: np.random.Generator,
+    n_folds: int | None = None,
+) -> Curve:
+    """Features, clusters and folds for up to ``max_classes`` classes, on a sample."""
+    sample = rows.sample(SEARCH.curve_rows, rng)
+    likely = min(rank + 1, rows.n_domains)
+    features = _choose_features(sample, likely, options, rng, rows.n_rows)
+    problem = sample.problem(features)
+    plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
+    most = sample.n_rows // (ROWS_PER_CELL * sample.n_domains)
+    wanted = max(SEARCH.curve_clusters_per_class * max_classes, LEAST_CLUSTERS)
+    n_clusters = max(min(wanted, most), max_classes + 1)
+    clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
+    return Curve(
+        problem,
+        clusters,
+        joint_table(problem, clusters, n_clusters),
+        fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng),
+        options,
+    )
+
+
+def quiet_rank(
+    rows: TrainingRows, options: Options, rng: np.random.Generator, n_null: int = 20
+) -> RankResult:
+    """Classes that a domain-blind clustering of the rows supports, without a warning.
+
+    That the table supports none is one witness; the caller hears the other as well.
+    """
+    sample = rows.sample(SEARCH.rank_rows, rng)
+    scale = "column" if options.scale == "auto" else options.scale
+    features = FeatureMap(scale).fit(sample.X, sample.row_weight)
+    n_clusters = rank_clusters(sample.n_rows, sample.n_domains)
+    design = sample.design(features)
+    clusters = cluster_rows(design, n_clusters, sample.row_weight, rng)
+    seed = int(rng.integers(2**31 - 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        return supported_rank(clusters, sample.codes, n_null=n_null, random_state=seed)
+
+
+def baseline(problem: MixtureProblem) -> HeldOut:
+    """Score of knowing nothing but the weights of the domains."""
+    weight = problem.row_weight.astype(float)
+    share = np.bincount(problem.codes, weight, minlength=problem.n_domains)
+    return HeldOut(np.log(share)[problem.codes], weight)
+
+
+def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
+    """T and W of a solution whose two most similar classes became one."""
+    kept, freed, row = merge_costs(problem, above)[0]
+    corners = above.domain_given_class.copy()
+    corners[kept] = row
+    return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
+
+
+def _penalties(options: Options, problem: MixtureProblem, n_classes: int) -> Penalties:
+    first = options.first_penalties(problem, n_classes)
+    if options.ridge is not None:
+        return first
+    least = SEARCH.curve_ridge_times_rows / problem.n_rows
+    return replace(first, ridge=max(first.ridge, least))
+
+
+# ---- features --------------------------------------------------------------------
+
+
+def _choose_features(
+    sample: TrainingRows,
+    n_classes: int,
+    options: Options,
+    rng: np.random.Generator,
+    n_rows: int,
+) -> FeatureMap:
+    """The simplest features that no richer ones beat on held-out rows."""
+    small = sample.sample(SEARCH.curve_feature_rows, rng)
+    folds = fold_of_rows(small.codes, SEARCH.curve_feature_folds, rng)
+    seed = int(rng.integers(2**31 - 1))
+    rungs = _rungs(small, options, n_rows)
+
+    def judge(scale: str, expansion: str) -> HeldOut:
+        features = feature_map(small, scale, expansion, SEARCH.curve_centres, seed)
+        problem = small.problem(features)
+        plain = problem
+        if expansion not in LINEAR:
+            plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
+        generator = np.random.default_rng(seed)
+        n_clusters = min(SEARCH.curve_clusters_per_class * n_classes, plain.n_rows)
+        clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
+        table = joint_table(plain, clusters, n_clusters)
+        score = held_out(
+            problem,
+            em_guess(table, n_classes),
+            [_penalties(options, problem, n_classes)],
+            folds,
+            n_jobs=options.n_jobs,
+            n_joint=SEARCH.curve_features,
+        )
+        return smooth(score[0], small.n_domains)
+
+    best, best_score = rungs[0], None
+    for rung in rungs[1:]:
+        best_score = best_score or judge(*best)
+        score = judge(*rung)
+        if beats(score, best_score):
+            best, best_score = rung, score
+    return feature_map(sample, *best, SEARCH.curve_centres, seed)
+
+
+def _rungs(
+    sample: TrainingRows, options: Options, n_rows: int
+) -> list[tuple[str, str]]:
+    """Scales and expansions to compare, simplest first."""
+    scales = list_scales(sample, replace(options, search=False))
+    simplest, *richer = list_expansions(
+        sample, options.expansion, SEARCH.curve_centres, n_rows
+    )
+    if simplest == "discriminator" and sample.log_domain_given_x is None:
+        simplest = "linear"
+    rungs = [(scale, simplest) for scale in scales]
+    return rungs + [(scales[0], expansion) for expansion in richer]

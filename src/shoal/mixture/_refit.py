@@ -1,6 +1,7 @@
 """A fitted DomainMixture once more: resampled, out of fold, with other classes."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,19 @@ from shoal.analysis._refits import Order, Trials
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
 from shoal.likelihood._starts import (
-    anchor_guesses,
     cluster_counts,
     cluster_rows,
+    em_guess,
     joint_table,
     optimize_from,
 )
-from shoal.mixture._curve import Curve, Point, baseline, make_curve, quiet_rank
+from shoal.mixture._n_classes import Curve, Point, baseline, make_curve, quiet_rank
+from shoal.mixture._settings import SEARCH
 from shoal.probability import TINY, domain_given_class, normalize_rows
 from shoal.validation import check_X_domains, row_weights
 from shoal.validation._rows import canonical_rows
 
 Array = np.ndarray[Any, Any]
-
-ITERATIONS = 60
-N_FROZEN = 20
-TOL = 1e-7
-# Resamples that are asked for a solution of their own, and the share of rows in the
-# same class below which it is another one.
-N_PROBES = 8
-SAME = 0.95
 
 
 class MixtureRefit:
@@ -76,7 +70,9 @@ class MixtureRefit:
         plain = estimator.features_.scaled(columns)
         counts = cluster_counts(self.problem, estimator.n_classes_)
         self.clusters = [(cluster_rows(plain, n, share, rng), n) for n in counts]
-        self.doubtful = any(self._finds_another(seed) for seed in range(N_PROBES))
+        self.doubtful = any(
+            self._finds_another(seed) for seed in range(SEARCH.n_probes)
+        )
 
     def __call__(self, generator: np.random.Generator) -> Resample:
         """Rows drawn, the mixture fitted to them, classes matched."""
@@ -101,21 +97,22 @@ class MixtureRefit:
     def _from_fit(self, problem: MixtureProblem) -> Fit:
         fitted = self.estimator
         start = fitted.weights_, fitted.domain_given_class_, fitted.penalties_
-        return optimize(problem, *start, max_iter=ITERATIONS, tol=TOL)
+        return optimize(
+            problem, *start, max_iter=SEARCH.refit_joint, tol=SEARCH.refit_tol
+        )
 
     def _from_anchors(
         self, problem: MixtureProblem, generator: np.random.Generator
     ) -> Fit:
-        """A climb from the anchors of the rows drawn, blind to the fit."""
+        """A fit from the anchors of the rows drawn, blind to the fit."""
         clusters = self.clusters[int(generator.integers(len(self.clusters)))]
         table = joint_table(problem, *clusters)
-        guess = dict(anchor_guesses(table, self.estimator.n_classes_))["em"]
         return optimize_from(
             problem,
-            guess,
+            em_guess(table, self.estimator.n_classes_),
             self.estimator.penalties_,
-            n_frozen=N_FROZEN,
-            n_joint=ITERATIONS,
+            n_frozen=SEARCH.refit_frozen,
+            n_joint=SEARCH.refit_joint,
         )
 
     def _finds_another(self, seed: int) -> bool:
@@ -127,7 +124,7 @@ class MixtureRefit:
             return False
         before, after = (self._read(problem, fit)[1] for fit in (near, own))
         same = match_by_rows(before, after, self.estimator.n_classes_)[after] == before
-        return bool(np.mean(same) < SAME)
+        return bool(np.mean(same) < SEARCH.same)
 
     def _read(self, problem: MixtureProblem, fit: Fit) -> tuple[Array, Array]:
         """Prevalences, and the class of each row by the rule of the estimator."""
@@ -145,8 +142,6 @@ class MixtureRefit:
 
 
 # ---- diagnose ------------------------------------------------------------------------
-
-N_OUT_OF_FOLD = 150  # iterations of an out-of-fold climb
 
 
 def diagnosed_rows(
@@ -166,7 +161,7 @@ def diagnosed_rows(
 def optimize_out_of_fold(
     estimator: Any, rows: DiagnosedRows, folds: Array
 ) -> OutOfFold:
-    """The climb repeated without each fold, from the fitted q(d|y): in its basin."""
+    """Fits without each fold, from the fitted q(d|y): in its basin."""
     problem, n_folds = rows.problem, int(folds.max()) + 1
     start, penalties = estimator.domain_given_class_, estimator.penalties_
     class_given_x = np.empty((problem.n_rows, len(start)))
@@ -174,7 +169,7 @@ def optimize_out_of_fold(
     for fold in range(n_folds):
         train = problem.take(np.flatnonzero(folds != fold))
         test = np.flatnonzero(folds == fold)
-        fit = optimize_from(train, start, penalties, n_joint=N_OUT_OF_FOLD)
+        fit = optimize_from(train, start, penalties, n_joint=SEARCH.out_of_fold_joint)
         class_given_x[test] = problem.take(test).class_given_x(fit.weights)
         corners[fold] = fit.domain_given_class
         weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
@@ -185,20 +180,15 @@ def optimize_out_of_fold(
 
 
 def evidence_on_a_sample(model: Any, X: Any, domains: Any, trials: Trials) -> Evidence:
-    """The curve of held-out likelihood from climbs that share features and folds."""
+    """The curve of held-out likelihood from fits that share features and folds."""
     X, codes, names = check_X_domains(model, X, domains, accept_sparse=True)
-    rows, options = model._training_rows(X, codes, names, None), model._options()
+    rows = model._training_rows(X, codes, names, None)
+    options = replace(model._options(), n_jobs=trials.n_jobs)
     rng, order = trials.rng, trials.order
     rank = quiet_rank(rows, options, rng)
     candidates = trials.candidates(rank.n_classes, rows.n_domains)
     curve = make_curve(
-        rows,
-        rank.n_classes,
-        candidates[-1],
-        options,
-        rng,
-        n_folds=trials.n_folds,
-        n_jobs=trials.n_jobs,
+        rows, rank.n_classes, candidates[-1], options, rng, trials.n_folds
     )
     points: dict[int, Point] = {}
     for some in order.groups(candidates, rank.n_classes):
@@ -226,7 +216,7 @@ def _stability(curve: Curve, fit: Fit, seeds: Array, order: Order) -> float:
         same = match_by_rows(classes, found, n_classes)[found] == classes
         return float(curve.problem.row_weight @ same)
 
-    found = Parallel(n_jobs=curve.n_jobs, prefer="threads")(
+    found = Parallel(n_jobs=curve.options.n_jobs, prefer="threads")(
         delayed(agreement)(int(seed)) for seed in seeds
     )
     known = [share for share in found if share == share]

@@ -5,6 +5,7 @@ Each check raises one clear line: the argument, the value got, the fix.
 
 from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
 from shoal.validation._settings import (
+    check_choice,
     check_domains,
     check_n_classes,
     check_real,
@@ -21,6 +22,7 @@ from shoal.validation._settings import (
 __all__ = [
     "check_X",
     "check_X_domains",
+    "check_choice",
     "check_domains",
     "check_n_classes",
     "check_real",

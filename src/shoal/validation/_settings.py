@@ -3,7 +3,7 @@
 import math
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -251,6 +251,15 @@ def check_whole(least: int, **given: Any) -> None:
             raise ValueError(
                 f"{name} must be a whole number from {least}, got {value!r}"
             )
+
+
+def check_choice(allowed: Iterable[str], **given: Any) -> None:
+    """Refuse settings, given by name, that are none of the ``allowed`` ones."""
+    known = list(allowed)
+    for name, value in given.items():
+        if not isinstance(value, str) or value not in known:
+            listed = ", ".join(map(repr, known))
+            raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
 def check_real(
