@@ -10,9 +10,7 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 import shoal as package
-from shoal.cli import _predict
 from shoal.datasets import load_penguins
-from shoal.io import _annotation
 
 # ---- predict ---------------------------------------------------------------------
 
@@ -451,7 +449,3 @@ def test_a_model_is_judged_by_rows_of_all_its_domains(cli, fitted: Path, tmp_pat
         assert ended.code == 6
         assert 'error[E134] no row is from "Dream", which' in ended.stderr
     assert not (tmp_path / "two.html").exists()
-
-
-def test_unsure_means_the_same_from_python():
-    assert _predict.UNSURE == _annotation.UNSURE

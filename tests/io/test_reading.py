@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import io
 import sys
@@ -17,6 +18,7 @@ import shoal.io
 from shoal.datasets import load_penguins
 from shoal.exceptions import InputError
 from shoal.io import read
+from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
 from shoal.io.table._schema import Schema
 from support.data import write_table
@@ -452,8 +454,9 @@ def test_a_sample_is_the_same_for_a_seed(
 def test_a_sample_of_many_batches_is_even(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    small = dataclasses.replace(READING, batch_rows=100)
     for home in ("_format", "_columnar"):
-        monkeypatch.setattr(f"shoal.io.source.{home}.SAMPLE_BATCH", 100)
+        monkeypatch.setattr(f"shoal.io.source.{home}.READING", small)
     n_rows = 20_000
     data = pd.DataFrame(
         {"place": np.arange(n_rows) % 2, "row": np.arange(n_rows) + 0.5}

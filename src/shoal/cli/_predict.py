@@ -24,9 +24,8 @@ from shoal.cli._redacting import numbered_rows
 from shoal.cli._runs import assignments_name
 from shoal.cli._scaling import NO_DOMAIN, Place, check_parts_ending, predicted
 from shoal.cli._tables import percent, read_mix, shortened_table
+from shoal.io._settings import READING
 
-# As in shoal.io, which cannot be asked before a command is run: it needs numpy.
-UNSURE = 0.8
 # More rows unlike those of training than this deserve a warning.
 MANY_UNLIKE = 0.1
 
@@ -60,7 +59,7 @@ def predict(
     speech: Speech,
     pooled: Pooled = False,
     prevalence: Prevalence = None,
-    min_confidence: Confidence = UNSURE,
+    min_confidence: Confidence = READING.unsure,
     device: Device = "auto",
     out: OutFile = None,
     redact: Redact = False,
@@ -167,7 +166,7 @@ def streamed(
 ) -> "Tally":
     """Class one batch after the other, and write it."""
     from shoal.io import assign
-    from shoal.io._annotation import marked
+    from shoal.io._assignments import marked
 
     by_domain = not (pooled or prevalence)
     tables = loaded.batches(output, data, rows, require_domain=by_domain)
@@ -214,7 +213,6 @@ class Tally:
         self, frames: Iterable[Any], stages: Stages, data: Sequence[str]
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
-        from shoal.io._annotation import UNLIKE
         from shoal.io._assignments import rows_by_class
 
         total = None
@@ -224,7 +222,7 @@ class Tally:
                 self.counts[NO_DOMAIN if domain is None else domain, name] += size
             self.n_rows += len(frame)
             self.unsure += int(frame["unsure"].sum())
-            self.unlike += int((frame["fit_score"] < UNLIKE).sum())
+            self.unlike += int((frame["fit_score"] < READING.unlike).sum())
             if total:
                 stages.advance(self.n_rows / total)
             yield frame

@@ -306,10 +306,11 @@ def check_count(images: Path, n_images: int) -> None:
 
 def check_room(n_images: int, size: int) -> None:
     """Raise E137 if so many images would not fit into the free memory as bytes."""
-    from shoal.io._files import GIB, ROOM, available_memory
+    from shoal.io._files import GIB, available_memory
+    from shoal.io._settings import READING
 
     need, free = 3.0 * n_images * size**2, available_memory()
-    if free is not None and need > ROOM * free:
+    if free is not None and need > READING.room * free:
         raise CommandError(
             "E137",
             f"{n_images:,} images of {size} x {size} pixels need {need / GIB:.3g} GiB, "

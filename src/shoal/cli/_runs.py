@@ -93,7 +93,7 @@ def _write_rows(
 ) -> None:
     """The class of every row, how many each domain has, and the cells if there are."""
     from shoal.io import assign, write_assignments
-    from shoal.io._annotation import marked
+    from shoal.io._assignments import marked
 
     frames: Iterable[Any]
     if fitted.assign is not None:
@@ -114,10 +114,13 @@ def _write_rows(
 
 def _read_classes(path: Path) -> Iterator[Any]:
     """Domains and classes of rows that were written in parts."""
-    from shoal.io._batches import BATCH_ROWS
+    from shoal.io._settings import READING
     from shoal.io.source._columnar import read_chunks
 
-    how: dict[str, Any] = {"batch_rows": BATCH_ROWS, "columns": ["domain", "class"]}
+    how: dict[str, Any] = {
+        "batch_rows": READING.batch_rows,
+        "columns": ["domain", "class"],
+    }
     for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
         yield from read_chunks(part, "parquet", **how)
 

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,6 @@ from shoal.io._files import require, whole_file
 from shoal.io.source._anndata import frame_names, opened
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import Schema
-
-# ---- The class of each row of new data, batch by batch -------------------------------
-
-#: Rows whose best class has less than this probability are marked as unsure.
-UNSURE = 0.8
-#: Rows stranger than all but this share of the training rows count as unlike them.
-UNLIKE = 0.01
-
-
-def marked(frames: Iterable[Any], least: float = UNSURE) -> Iterator[Any]:
-    """Frames of :func:`shoal.io.assign` with one more column, ``unsure``."""
-    for frame in frames:
-        proba = [name for name in frame.columns if name.startswith("p_")]
-        yield frame.assign(unsure=frame[proba].max(axis=1) < least)
-
-
-# ---- annotation ----------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 

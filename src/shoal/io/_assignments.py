@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._files import join, require, whole_file
+from shoal.io._settings import READING
 from shoal.io.table._table import Table
 from shoal.validation import encode_domains
 
@@ -64,6 +65,13 @@ def assign(
         columns["margin"] = first_two[:, 1] - first_two[:, 0]
         columns["fit_score"] = fit_score(rows)
         yield pd.DataFrame(columns, index=table.places)
+
+
+def marked(frames: Iterable[Any], least: float = READING.unsure) -> Iterator[Any]:
+    """Frames of :func:`assign` with one more column, ``unsure``."""
+    for frame in frames:
+        proba = [name for name in frame.columns if name.startswith("p_")]
+        yield frame.assign(unsure=frame[proba].max(axis=1) < least)
 
 
 def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:

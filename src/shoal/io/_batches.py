@@ -17,6 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
+from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format
 from shoal.io.source._open import (
     are_paths,
@@ -32,16 +33,12 @@ from shoal.io.table._missing import FILL, complete_rows
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
-BATCH_ROWS = 65_536
-# Bytes of pixels that a batch of images may take.
-PIXEL_BYTES = 64 * 2**20
-
 
 def batches(
     data: Any,
     schema: Any,
     *,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int = READING.batch_rows,
     domain_file: Any = None,
     format: str | None = None,
     sep: str | None = None,
@@ -254,7 +251,7 @@ def _pictures(
         )
     listed = list_images(folder, need_domains=options.require_domain)
     messages = tuple(listed.messages)
-    step = min(batch_rows, max(PIXEL_BYTES // (3 * schema.size**2), 1))
+    step = min(batch_rows, max(READING.pixel_bytes // (3 * schema.size**2), 1))
     for first in range(0, len(listed.names), step):
         part = slice(first, first + step)
         pixels, readable = decode(listed.paths[part], schema.size)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.exceptions import InputError
+from shoal.io._settings import READING
 
 # ---- Files and folders that are either whole or not there ----------------------------
 
@@ -129,22 +130,18 @@ def digest_json(content: Any) -> str:
 # ---- capacity ------------------------------------------------------------------------
 
 GIB = 2**30
-# Reading keeps the columns, their encoding and the copies of a fit at the same time.
-COPIES = 4
-# The share of free memory that reading may count on.
-ROOM = 0.8
 
 
 def fits(cells: float) -> bool:
     """Whether so many numbers, and the copies of a fit, fit into the free memory."""
     free = available_memory()
-    return free is None or COPIES * 8 * cells <= ROOM * free
+    return free is None or READING.copies * 8 * cells <= READING.room * free
 
 
 def check_memory(cells: float, what: str) -> None:
     """Raise E137 if so many numbers would not fit into the free memory."""
     if not fits(cells):
-        need, free = COPIES * 8 * cells, available_memory() or 0.0
+        need, free = READING.copies * 8 * cells, available_memory() or 0.0
         raise InputError(
             "E137",
             f"{what} needs about {need / GIB:.3g} GiB, {free / GIB:.3g} GiB free",

@@ -11,16 +11,13 @@ import numpy as np
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, n_of, require
+from shoal.io._settings import READING
 from shoal.io.table._table import Message
 
 Array = np.ndarray[Any, Any]
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
-# More unreadable files than this share stop the reading.
-BAD_SHARE = 0.01
 WHITE_16 = 65535
-# Format and size alone name the domain of this share of images: they leak it.
-LEAK = 0.95
 BY_NAME = "--domain-from REGEX (domain_from=REGEX)"
 
 
@@ -185,7 +182,7 @@ def judge_bad(
     text, fix = _tell_bad(root, names, n_files)
     if len(names) == n_files:  # nothing would be left
         raise InputError("E143", text, fix)
-    if len(names) > BAD_SHARE * n_files and not skip_bad:
+    if len(names) > READING.bad_share * n_files and not skip_bad:
         hint = f"{fix}, or --skip-bad (skip_bad=True) to leave them out"
         raise InputError("E143", text, hint)
     return [Message("W128", text, f"they are left out; {fix} to keep them")]
@@ -362,7 +359,7 @@ def _format_leak(domains: Array, sizes: Array, formats: list[str]) -> list[Messa
     share = table / table.sum(axis=1, keepdims=True)
     winner = share.argmax(axis=0)
     right = share[winner, np.arange(len(kinds))].sum() / len(names)
-    if right < LEAK:
+    if right < READING.leak:
         return []
     usual = kinds[share.argmax(axis=1)]
     return [

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import CodedError, InputError, ModelFileError
-from shoal.io._annotation import UNLIKE, UNSURE, marked
-from shoal.io._assignments import assign, rows_by_class, write_assignments
+from shoal.io._assignments import assign, marked, rows_by_class, write_assignments
 from shoal.io._files import take_place
+from shoal.io._settings import READING
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import FILL, KEEP_GAPS
 from shoal.io.table._table import Message, Table
@@ -177,7 +177,7 @@ def predict(
     *,
     pooled: bool = False,
     prevalence: Any = None,
-    min_confidence: float = UNSURE,
+    min_confidence: float = READING.unsure,
     drop_missing_domain: bool = False,
     force: bool = False,
     **where: Any,
@@ -255,7 +255,7 @@ class PredictRows(Work):
         def counted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             for frame in frames:
                 tally.update(rows_by_class(frame))
-                unlike = int((frame["fit_score"] < UNLIKE).sum())
+                unlike = int((frame["fit_score"] < READING.unlike).sum())
                 doubtful[:] += len(frame), int(frame["unsure"].sum()), unlike
                 yield frame
 

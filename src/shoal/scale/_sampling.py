@@ -16,9 +16,10 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import digest_json, require_columns
 from shoal.io._read import read
+from shoal.io._settings import READING
 from shoal.io.source._options import Options
 from shoal.io.table._cells import words
-from shoal.io.table._domains import THIN, DomainRule, ask_for_domain, learn_domains
+from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
 from shoal.scale._parts import Part
 from shoal.scale._rows import Rows, chance_of, domain_codes, domains_of
@@ -161,7 +162,9 @@ def count_domains(
         raise InputError("E115", "no row has a domain", "choose another column")
     if rule is None:
         # so few of each that they fit into memory, so many that thin ones are known
-        few = np.repeat(counted.index.to_numpy(dtype=object), counted.clip(upper=THIN))
+        few = np.repeat(
+            counted.index.to_numpy(dtype=object), counted.clip(upper=READING.thin)
+        )
         shown = pd.Series(few, name=column)
         if pd.api.types.is_bool_dtype(running.data.first_frame()[column].dtype):
             shown = (shown == "True").rename(column)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory
+from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format, is_sparse, readable
 from shoal.io.source._options import Options
 
@@ -35,8 +36,6 @@ BROKEN = (
     zlib.error,
 )
 
-# An embedding with more identical rows than this share says nothing.
-IDENTICAL = 0.5
 
 # How an npz file that scipy wrote names its pieces.
 SPARSE_KEYS = {"data", "indices", "indptr", "shape", "format"}
@@ -224,7 +223,7 @@ def check_varied(X: Any) -> None:
         # Equal rows have equal sums, in exact arithmetic modulo 2^64.
         sums = bits.astype(np.uint64) @ (2 * odd + np.uint64(1))
     share = np.unique(sums, return_counts=True)[1].max() / len(sums)
-    if share > IDENTICAL:
+    if share > READING.identical:
         raise InputError(
             "E124",
             f"{share:.0%} of vectors are identical",

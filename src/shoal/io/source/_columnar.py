@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from shoal.io._files import check_memory, require
-from shoal.io.source._format import SAMPLE_BATCH, Content, Format, readable, sampled
+from shoal.io._settings import READING
+from shoal.io.source._format import Content, Format, readable, sampled
 from shoal.io.source._options import Options
 
 # Columns are read piece by piece: otherwise whole row groups, a million rows by
@@ -35,7 +36,7 @@ def n_rows_of(path: Path, format: str) -> int:
 def read_columnar(path: Path, options: Options, *, format: str) -> Content:
     """A whole file, or rows drawn from all of it."""
     if options.sample is not None:
-        frames = read_chunks(path, format, batch_rows=SAMPLE_BATCH)
+        frames = read_chunks(path, format, batch_rows=READING.batch_rows)
         return Content(frame=sampled(frames, options.sample, options.seed))
     n_columns = len(columns_of(path, format))
     check_memory(n_rows_of(path, format) * n_columns, f'"{path}"')

@@ -17,7 +17,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
-from shoal.io.source._format import SAMPLE_BATCH, Content, Format, sampled
+from shoal.io._settings import READING
+from shoal.io.source._format import Content, Format, sampled
 from shoal.io.source._options import Options
 
 # ---- Files that are not what their names say, told by their first bytes --------------
@@ -97,9 +98,6 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20
 # Enough to see how long a line is.
 LOOK_BYTES = 1 << 16
-# Bytes of text that one number of a table takes, seen often; .gz makes six of one.
-BYTES_PER_CELL = 6.0
-UNPACKED = 6
 
 # Before pandas 3.1, numbers are off by some last digits unless one asks; since then,
 # asking is deprecated.
@@ -113,11 +111,12 @@ File = Path | io.BytesIO
 def read_delimited(file: File, options: Options) -> Content:
     """A whole CSV or TSV file, or rows drawn from all of it."""
     if options.sample is not None:
-        frames = read_chunks(file, options, batch_rows=SAMPLE_BATCH)
+        frames = read_chunks(file, options, batch_rows=READING.batch_rows)
         return Content(frame=sampled(frames, options.sample, options.seed))
     if isinstance(file, Path):
-        unpacked = file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1)
-        check_memory(unpacked / BYTES_PER_CELL, f'"{file}"')
+        times = READING.unpacked if file.suffix == ".gz" else 1
+        n_cells = times * file.stat().st_size / READING.bytes_per_cell
+        check_memory(n_cells, f'"{file}"')
     return Content(frame=next(read_chunks(file, options, batch_rows=None)))
 
 

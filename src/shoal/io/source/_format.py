@@ -11,9 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
-
-# Rows that are looked at together where a file is sampled.
-SAMPLE_BATCH = 65_536
+from shoal.io._settings import READING
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +163,7 @@ def sampled(frames: Iterator[pd.DataFrame], n_rows: int, seed: int) -> pd.DataFr
     for frame in frames:
         kept.append((rng.random(len(frame)), frame))
         waiting += len(frame)
-        if waiting > 4 * n_rows + SAMPLE_BATCH:
+        if waiting > 4 * n_rows + READING.batch_rows:
             shrink()
             waiting = n_rows
     shrink()

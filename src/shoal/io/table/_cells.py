@@ -12,6 +12,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import quoted
+from shoal.io._settings import READING
 
 Array = np.ndarray[Any, Any]
 
@@ -25,8 +26,6 @@ SPELLINGS = {
     "thousands separators": r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?",
     "percent signs": r"[-+]?\d+([.,]\d+)? ?%",
 }
-# So many cells are looked at to recognise dates and decimal commas.
-LOOK_ROWS = 200
 
 
 def is_number(series: pd.Series) -> bool:
@@ -159,7 +158,7 @@ def spelling(text: Array) -> str | None:
 
 
 def _all_match(pattern: str, text: Array) -> bool:
-    look = text[:LOOK_ROWS]
+    look = text[: READING.look_rows]
     return len(look) > 0 and all(re.fullmatch(pattern, cell) for cell in look)
 
 
@@ -191,9 +190,6 @@ def sentinels(missing: Sequence[str]) -> list[float]:
 # of one language: words that most rows share fall to the second rule. Languages written
 # without spaces need a segmenter first.
 WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
-MIN_ROWS = 2
-MAX_SHARE = 0.5
-MAX_WORDS = 5_000
 
 
 def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
@@ -210,9 +206,10 @@ def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
     except ValueError:  # not a single word
         return ()
     rows = np.bincount(table.indices, minlength=table.shape[1])
-    kept = np.flatnonzero((rows >= MIN_ROWS) & (rows <= MAX_SHARE * len(texts)))
+    most = READING.max_share_of_word * len(texts)
+    kept = np.flatnonzero((rows >= READING.min_rows_of_word) & (rows <= most))
     total = np.asarray(table.sum(axis=0)).ravel()
-    frequent = kept[np.argsort(-total[kept], kind="stable")[:MAX_WORDS]]
+    frequent = kept[np.argsort(-total[kept], kind="stable")[: READING.max_words]]
     words = counter.get_feature_names_out()
     return tuple(words[np.sort(frequent)].tolist())
 

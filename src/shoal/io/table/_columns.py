@@ -18,6 +18,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import quoted, require_columns
+from shoal.io._settings import READING
 from shoal.io.source._options import Options
 from shoal.io.table._cells import (
     check_flat,
@@ -34,18 +35,6 @@ from shoal.io.table._table import Column, Message
 
 Array = np.ndarray[Any, Any]
 
-# Text with at most this many distinct values is one column per value; more only if the
-# column is asked for by name.
-MAX_LEVELS = 50
-MAX_LEVELS_ASKED = 1_000
-# Values that are partly numbers, partly text, are categories if there are so few.
-MOST_GRADES = 20
-# Running text has this many words a cell.
-WORDS_OF_TEXT = 3.0
-# Numbers of rows of which some were left out are so far apart, on average.
-MAX_GAP = 3
-# An answer has at most so many values.
-MAX_LABELS = 100
 
 LABEL_NAMES = frozenset(
     "label labels class classes target targets y species diagnosis truth groundtruth "
@@ -113,10 +102,8 @@ class Plan:
         self.messages.append(Message(code, text, hint))
 
 
-# Numbers that stand for "no value" in many tables, and how many ranges of all other
-# values they must lie away to be spoken of.
+# Numbers that stand for "no value" in many tables.
 STAND_INS = (-9, -99, -999, -9999, -99999, 999, 9999, 99999)
-STAND_IN_AWAY = 2.0
 #: What is said of columns that are not features because they were named.
 GIVEN = {
     "domain": "where a row is from",
@@ -160,7 +147,7 @@ def looks_like_label(name: str, n_values: int, n_rows: int, known: list[str]) ->
 
     Only columns with few, repeated values can be: a coordinate called y is none.
     """
-    repeated = 2 <= n_values <= min(MAX_LABELS, n_rows // 2)
+    repeated = 2 <= n_values <= min(READING.max_labels, n_rows // 2)
     return repeated and is_label_name(name, known)
 
 
@@ -196,7 +183,7 @@ def _is_mixed(text: Array, present: Array, wrong: Array) -> bool:
     """Numbers with some text between them, rather than grades such as 1, 2, A, B."""
     if wrong.sum() > len(present) / 2:
         return False
-    grades = len(pd.unique(present)) <= MOST_GRADES
+    grades = len(pd.unique(present)) <= READING.most_grades
     return not grades or len(pd.unique(text[wrong])) == 1
 
 
@@ -204,7 +191,7 @@ def _is_spelled(text: Array, present: Array, wrong: Array) -> bool:
     """Numbers as 3,5 or 1,234 or 3 %; few different ones such as 10 % are grades."""
     if comma_decimals(present):
         return True
-    return len(pd.unique(present)) > MOST_GRADES and bool(spelling(text[wrong]))
+    return len(pd.unique(present)) > READING.most_grades and bool(spelling(text[wrong]))
 
 
 def _decide_numbers(
@@ -236,7 +223,7 @@ def _warn_stand_in(plan: Plan, name: str, present: Array) -> None:
         if same.sum() < 2 or len(rest) < 10:
             continue
         low, high = float(rest.min()), float(rest.max())
-        if max(low - value, value - high) > STAND_IN_AWAY * (high - low):
+        if max(low - value, value - high) > READING.stand_in_away * (high - low):
             plan.warn(
                 "W148",
                 f'"{name}" is {value:g} in {int(same.sum()):,} rows and {low:.4g} to '
@@ -252,7 +239,7 @@ def _decide_text(
     levels = pd.unique(present)
     n_rows, n_levels = len(present), len(levels)
     n_words = np.mean([1 + cell.count(" ") for cell in present[:1000]])
-    most = MAX_LEVELS_ASKED if asked else MAX_LEVELS
+    most = READING.max_levels_asked if asked else READING.max_levels
     if n_levels == 1:
         plan.set_aside(name, "the same in every row", "constant")
     elif not asked and looks_like_label(name, n_levels, n_rows, plan.known):
@@ -262,9 +249,9 @@ def _decide_text(
     elif n_levels <= min(most, max(n_rows // 2, 2)):
         feature = Feature(name, "category", tuple(sorted(levels)))
         plan.use(feature, f"{n_levels} values, one column each")
-    elif n_levels >= 0.95 * n_rows and n_words < WORDS_OF_TEXT:
+    elif n_levels >= 0.95 * n_rows and n_words < READING.words_of_text:
         _set_aside_id(plan, name)
-    elif n_words >= WORDS_OF_TEXT:
+    elif n_words >= READING.words_of_text:
         raise InputError(
             "E116",
             f'column "{name}" holds free text (row {int(series.index[0]) + 1}: '
@@ -295,7 +282,7 @@ def _numbers_rows(name: str, present: Array) -> bool:
     steps = np.diff(present)
     # Rows that were left out leave gaps in their numbers; wider ones are those of a
     # measurement that the table is sorted by.
-    few_left_out = len(steps) >= 30 and steps.sum() <= MAX_GAP * len(steps)
+    few_left_out = len(steps) >= 30 and steps.sum() <= READING.max_gap * len(steps)
     if few_left_out and (steps > 0).all():
         return True
     # Without gaps, the order of the rows does not matter: a table may be shuffled. The

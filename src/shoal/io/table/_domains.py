@@ -10,6 +10,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join
+from shoal.io._settings import READING
 from shoal.io.source._options import Options
 from shoal.io.table._cells import is_number, numbers, row_number, whole, words
 from shoal.io.table._columns import looks_like_label
@@ -17,16 +18,6 @@ from shoal.io.table._table import Message
 
 Array = np.ndarray[Any, Any]
 
-# A domain with fewer rows is thin; so many give about ±5 points at 90 %.
-THIN = 30
-ROWS_FOR_FIVE_POINTS = 270
-# Fractions name something, such as a dose or a depth, if they are so few and each is
-# that of so many rows on average; others measure something.
-MOST_FRACTIONS = 20
-ROWS_OF_A_FRACTION = 10
-# What could be meant as the domain has at most so many values.
-MOST_CANDIDATES = 200
-MOST_CANDIDATE_NUMBERS = 20
 # Columns with these words in their names are most likely to be meant.
 PLACES = (
     "domain", "site", "plot", "island", "batch", "donor", "patient", "subject",
@@ -114,7 +105,9 @@ def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
     found = []
     for name in known:
         n_values, n_rows = frame[name].nunique(), len(frame)
-        most = MOST_CANDIDATE_NUMBERS if is_number(frame[name]) else MOST_CANDIDATES
+        most = READING.most_candidates
+        if is_number(frame[name]):
+            most = READING.most_candidate_numbers
         sensible = 2 <= n_values <= min(most, n_rows // 2)
         if sensible and not looks_like_label(name, n_values, n_rows, known):
             found.append((name, n_values))
@@ -226,7 +219,7 @@ def _in_short(text: Array) -> Array:
 def _check_distinct(series: pd.Series, text: Array) -> None:
     n_values, n_rows = len(pd.unique(text)), len(text)
     values, wrong = numbers(series)
-    most = min(MOST_FRACTIONS, n_rows / ROWS_OF_A_FRACTION)
+    most = min(READING.most_fractions, n_rows / READING.rows_of_a_fraction)
     measures = n_values > most and not wrong.any() and not whole(values)
     if n_values > max(n_rows / 2, 1) or measures:
         what = "holds fractions and has" if measures else "has"
@@ -241,17 +234,17 @@ def _merge_small(
     text: Array, into: str, rule: DomainRule
 ) -> tuple[DomainRule, list[Message]]:
     names, sizes = np.unique(text.astype(str), return_counts=True)
-    thin = tuple(names[sizes < THIN].tolist())
+    thin = tuple(names[sizes < READING.thin].tolist())
     if not thin:
         return rule, []
     rule = replace(rule, kind="text", merged=thin, into=into)
-    message = f'{len(thin)} domains with fewer than {THIN} rows became "{into}"'
+    message = f'{len(thin)} domains with fewer than {READING.thin} rows became "{into}"'
     return rule, [Message("W111", message, f"they were {join(thin)}")]
 
 
 def _warn_thin(domains: Array) -> list[Message]:
     names, sizes = np.unique(domains.astype(str), return_counts=True)
-    thin = np.flatnonzero(sizes < THIN)
+    thin = np.flatnonzero(sizes < READING.thin)
     if not len(thin):
         return []
     first = thin[np.argmin(sizes[thin])]
@@ -260,7 +253,7 @@ def _warn_thin(domains: Array) -> list[Message]:
         Message(
             "W111",
             f"{names[first]} has {sizes[first]} rows{others}; about "
-            f"{ROWS_FOR_FIVE_POINTS} would give ±5 points",
+            f"{READING.rows_for_five_points} would give ±5 points",
             "--merge-small other, or collect more",
         )
     ]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
+from shoal.io._settings import READING
 from shoal.io.source._arrays import check_length, check_varied
 from shoal.io.source._format import Content, is_sparse
 from shoal.io.source._options import Options
@@ -19,8 +20,6 @@ from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
 Array = np.ndarray[Any, Any]
-# Larger numbers cannot be squared.
-LARGEST = 1e150
 
 
 class Tabulation:
@@ -230,7 +229,9 @@ class Tabulation:
 def _check_size(X: Any, names: list[str]) -> None:
     """Raise E115 for numbers that cannot be squared."""
     values = X.data if is_sparse(X) else X
-    if not values.size or max(float(values.max()), -float(values.min())) <= LARGEST:
+    if not values.size:
+        return
+    if max(float(values.max()), -float(values.min())) <= READING.largest:
         return
     place = int(np.argmax(np.abs(values)))
     column = X.indices[place] if is_sparse(X) else place % X.shape[1]

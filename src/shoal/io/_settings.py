@@ -1,0 +1,76 @@
+"""Numbers that decide how data are read, each with its reason."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReadingSettings:
+    """What reading decides by; see the comments for why."""
+
+    # ---- what a column is
+    # Text with at most so many distinct values is one column per value; with more it
+    # is so only if the column is asked for by name.
+    max_levels: int = 50
+    max_levels_asked: int = 1_000
+    # Values that are partly numbers, partly text, are categories if there are so few.
+    most_grades: int = 20
+    # Running text has this many words a cell.
+    words_of_text: float = 3.0
+    # Numbers of rows of which some were left out are so far apart, on average.
+    max_gap: int = 3
+    # An answer has at most so many values.
+    max_labels: int = 100
+    # A number such as -999 is spoken of as "no value" if it lies so many ranges of all
+    # other values away from them.
+    stand_in_away: float = 2.0
+    # So many cells are looked at to recognise dates and decimal commas.
+    look_rows: int = 200
+    # Larger numbers cannot be squared.
+    largest: float = 1e150
+
+    # ---- what a word is worth
+    # Others occur in one row, say nothing, or are shared by most rows.
+    min_rows_of_word: int = 2
+    max_share_of_word: float = 0.5
+    max_words: int = 5_000
+
+    # ---- where rows come from
+    # A domain with fewer rows is thin; the second number gives about ±5 points at 90 %.
+    thin: int = 30
+    rows_for_five_points: int = 270
+    # Fractions name something, such as a dose or a depth, if they are so few and each
+    # is that of so many rows on average; others measure something.
+    most_fractions: int = 20
+    rows_of_a_fraction: int = 10
+    # What could be meant as the domain has at most so many values.
+    most_candidates: int = 200
+    most_candidate_numbers: int = 20
+
+    # ---- matrices and images
+    # An embedding with more identical rows than this share says nothing.
+    identical: float = 0.5
+    # More unreadable files than this share stop the reading.
+    bad_share: float = 0.01
+    # Format and size alone name the domain of this share of images: they leak it.
+    leak: float = 0.95
+
+    # ---- classes of new rows
+    # Rows whose best class has less than this probability are marked as unsure.
+    unsure: float = 0.8
+    # Rows stranger than all but this share of the training rows count as unlike them.
+    unlike: float = 0.01
+
+    # ---- memory
+    # Rows of a batch, and bytes of pixels that a batch of images may take.
+    batch_rows: int = 65_536
+    pixel_bytes: int = 64 * 2**20
+    # Reading keeps the columns, their encoding and the copies of a fit at once.
+    copies: int = 4
+    # The share of free memory that reading may count on.
+    room: float = 0.8
+    # Bytes of text that one number of a table takes, seen often; .gz makes six of one.
+    bytes_per_cell: float = 6.0
+    unpacked: int = 6
+
+
+READING = ReadingSettings()
