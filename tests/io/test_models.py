@@ -544,7 +544,7 @@ def of_images() -> Fitted:
 def test_a_fine_tuned_network_comes_back_as_it_was(
     of_images: Fitted, tmp_path: Path
 ) -> None:
-    from shoal.vision.mixture._finetune import FineTuning
+    from shoal.vision._settings import FineTuning
 
     fitted, setting = of_images, FineTuning(epochs=1, batch_size=32)
     before = fitted.model.backbone_.state_dict()
@@ -567,7 +567,7 @@ def test_a_fine_tuned_network_comes_back_as_it_was(
 def test_a_loaded_model_of_images_can_be_tuned_and_knows_new_domains(
     of_images: Fitted, tmp_path: Path
 ) -> None:
-    from shoal.vision.mixture._finetune import FineTuning
+    from shoal.vision._settings import FineTuning
 
     fitted = of_images
     again = shoal.load(shoal.save(fitted.model, tmp_path / "m"))

@@ -20,8 +20,9 @@ from shoal.probability import class_posterior  # noqa: E402
 from shoal.vision._encode import encode  # noqa: E402
 from shoal.vision._images import ImageSet, normalize  # noqa: E402
 from shoal.vision._rows import SplitRows, hold_out  # noqa: E402
+from shoal.vision._settings import FineTuning  # noqa: E402
 from shoal.vision.mixture._estimator import ImageMixture  # noqa: E402
-from shoal.vision.mixture._finetune import FineTuning, fine_tune  # noqa: E402
+from shoal.vision.mixture._finetune import fine_tune  # noqa: E402
 from shoal.vision.mixture._net import (  # noqa: E402
     MixtureNet,  # noqa: E402
     as_linear,
@@ -316,7 +317,7 @@ def test_several_tunes_share_one_refit(tiny_net, images, monkeypatch):
         refits.append(given)
         return refit_part(*given)
 
-    monkeypatch.setattr("shoal.vision.mixture._tuning.refit_part", counted)
+    monkeypatch.setattr("shoal.vision.mixture._finetune.refit_part", counted)
     model = mixture(tiny_net, fine_tuning=None, n_starts=2)
     model.fit(images.X, images.domains)
     for epochs in (1, 2):

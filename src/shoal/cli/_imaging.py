@@ -90,7 +90,7 @@ class Embedded:
         return tuned, head, replace(table, X=tuned._check_rows(pixels))
 
     def _tune(self, whole: Any, pixels: Any, table: "Table") -> Any:
-        from shoal.vision.mixture._finetune import FineTuning
+        from shoal.vision._settings import FineTuning
 
         whole.set_params(device=self.device)
         with network_errors(FineTuning().batch_size):

@@ -2,30 +2,19 @@
 
 Needs the extra ``shoal[vision]`` (torch, pillow). Images are uint8 arrays of shape
 (n, height, width, 3); a network sees ``(x / 255 - 0.5) / 0.25`` as NCHW.
-
-Names are loaded on first use.
 """
 
-from typing import TYPE_CHECKING
-
-from shoal._lazy import lazy_names as _lazy_names
-
-if TYPE_CHECKING:
-    from shoal.vision._backbone import (
-        load_backbone,
-        register_backbone,
-        save_backbone,
-    )
-    from shoal.vision._discriminator import ImageDiscriminator
-    from shoal.vision._encode import embed_folder, encode, knn_monitor
-    from shoal.vision._images import ImageSet
-    from shoal.vision._loop import fit
-    from shoal.vision._nets import Backbone, resnet
-    from shoal.vision._ray import train_on_ray
-    from shoal.vision._simclr import simclr
-    from shoal.vision._steps import part
-    from shoal.vision.mixture._estimator import ImageMixture
-    from shoal.vision.mixture._finetune import FineTuning
+from shoal.vision._backbone import load_backbone, register_backbone, save_backbone
+from shoal.vision._discriminator import ImageDiscriminator
+from shoal.vision._encode import embed_folder, encode, knn_monitor
+from shoal.vision._images import ImageSet
+from shoal.vision._loop import fit
+from shoal.vision._nets import Backbone, resnet
+from shoal.vision._ray import train_on_ray
+from shoal.vision._settings import FineTuning
+from shoal.vision._simclr import simclr
+from shoal.vision._steps import part
+from shoal.vision.mixture._estimator import ImageMixture
 
 __all__ = [
     "Backbone",
@@ -45,25 +34,3 @@ __all__ = [
     "simclr",
     "train_on_ray",
 ]
-
-__getattr__, __dir__ = _lazy_names(
-    __name__,
-    {
-        "Backbone": "shoal.vision._nets",
-        "FineTuning": "shoal.vision.mixture._finetune",
-        "ImageDiscriminator": "shoal.vision._discriminator",
-        "ImageMixture": "shoal.vision.mixture._estimator",
-        "ImageSet": "shoal.vision._images",
-        "embed_folder": "shoal.vision._encode",
-        "encode": "shoal.vision._encode",
-        "fit": "shoal.vision._loop",
-        "knn_monitor": "shoal.vision._encode",
-        "load_backbone": "shoal.vision._backbone",
-        "part": "shoal.vision._steps",
-        "register_backbone": "shoal.vision._backbone",
-        "resnet": "shoal.vision._nets",
-        "save_backbone": "shoal.vision._backbone",
-        "simclr": "shoal.vision._simclr",
-        "train_on_ray": "shoal.vision._ray",
-    },
-)

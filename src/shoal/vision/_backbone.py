@@ -18,13 +18,12 @@ from torch import Tensor, nn
 
 from shoal.io._files import whole_file
 from shoal.vision._nets import STAGE_BLOCKS, STEMS, Backbone, resnet, resnet_name
+from shoal.vision._settings import SETTINGS
 
 # ---- names ---------------------------------------------------------------------------
 
-#: What is taken where nothing is said, and the side of its images in pixels.
-USUAL, USUAL_SIZE = "resnet18-cifar", 32
-#: Sides from which on the first layers may leave pixels out.
-LARGE = 96
+#: What is taken where nothing is said.
+USUAL = "resnet18-cifar"
 
 _BUILDERS: dict[str, Callable[[], Backbone]] = {}
 
@@ -93,7 +92,7 @@ def resnet_like(name: str | None, depth: int | None, stem: str | None) -> str:
 
 def default_backbone(side: int, depth: int = 18) -> str:
     """Name of the ResNet whose first layers fit images of so many pixels."""
-    return resnet_name(depth, "cifar" if side <= LARGE else "imagenet")
+    return resnet_name(depth, "cifar" if side <= SETTINGS.large_side else "imagenet")
 
 
 for _depth, _stem in product(STAGE_BLOCKS, STEMS):
@@ -306,7 +305,7 @@ def save_backbone(
 
 def find_size(path: str | os.PathLike[str]) -> int:
     """Side of the images that a file's network was trained on; 32 if it is silent."""
-    told = read_facts(path).get("size", str(USUAL_SIZE))
+    told = read_facts(path).get("size", str(SETTINGS.usual_size))
     if not told.isdecimal() or int(told) == 0:
         raise ValueError(
             f'size in "{path}" must be a whole number from 1, got {told!r}; give size'

@@ -15,10 +15,11 @@ from torch.nn import functional
 from shoal.datasets._folders import check_readable, describe_rows, find_images, warn
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
-from shoal.vision._backbone import USUAL_SIZE, find_size, load_backbone
+from shoal.vision._backbone import find_size, load_backbone
 from shoal.vision._devices import pick_device
 from shoal.vision._images import ImageSet
 from shoal.vision._rows import outputs
+from shoal.vision._settings import SETTINGS
 
 # ---- Features of images from a network -----------------------------------------------
 
@@ -137,7 +138,7 @@ def embed_folder(
 def _open_encoder(weights: Any, size: int | None) -> tuple[nn.Module, int]:
     """A network, given or read, and the size of the images for it."""
     if isinstance(weights, nn.Module):
-        return weights, USUAL_SIZE if size is None else size
+        return weights, SETTINGS.usual_size if size is None else size
     if not isinstance(weights, (str, os.PathLike)):
         raise TypeError(
             "weights must be a path to weights, or a network such as "
@@ -152,33 +153,25 @@ def encode_files(
     net: nn.Module,
     listed: ImageList,
     *,
-    size: int = 32,
+    size: int = SETTINGS.usual_size,
     skip_bad: bool = False,
     batch_size: int = 1024,
-    device: str | torch.device | None = None,
-    normalize: bool = True,
     on_batch: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> Bunch:
     """Features of listed images, as :func:`embed_folder` returns them.
 
     What is odd about the images is not warned of: it is in ``messages``.
-    ``on_batch`` is told after every batch how many files have been read.
+    ``on_batch`` is told after every batch how many files have been read; ``options``
+    are those of :func:`encode`.
     """
-    place, paths = pick_device(device), listed.paths
+    paths = listed.paths
     parts, readable = [], np.zeros(len(paths), dtype=bool)
     for start in range(0, len(paths), batch_size):
         chunk = slice(start, start + batch_size)
         pixels, readable[chunk] = decode(paths[chunk], size)
         if len(pixels):
-            parts.append(
-                encode(
-                    net,
-                    pixels,
-                    batch_size=batch_size,
-                    device=place,
-                    normalize=normalize,
-                )
-            )
+            parts.append(encode(net, pixels, batch_size=batch_size, **options))
         if on_batch is not None:
             on_batch(min(start + batch_size, len(paths)))
     messages = check_readable(listed, readable, skip_bad=skip_bad)

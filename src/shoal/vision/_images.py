@@ -14,12 +14,16 @@ from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.io._files import digest
 from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
 from shoal.vision._devices import pick_device
+from shoal.vision._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
 
-#: Share of a GPU's free memory that the images may take.
-MEMORY_SHARE = 0.4
+#: What a network sees of values in [0, 1]; files of weights tell it too.
 MEAN, SCALE = 0.5, 0.25
+SCALE_THEM = (
+    "scale and round them, e.g. (255 * images).round().astype('uint8') for values from "
+    "0 to 1"
+)
 
 
 def normalize(x: Tensor) -> Tensor:
@@ -80,10 +84,7 @@ def _to_bytes(images: Array) -> str:
         if low >= 0 and 1 < high <= 255:
             rounded = ".round()" if kind == "f" else ""
             return f"as they lie in that range, use images{rounded}.astype('uint8')"
-    return (
-        "scale and round them, e.g. (255 * images).round().astype('uint8') for values "
-        "from 0 to 1"
-    )
+    return SCALE_THEM
 
 
 class ImageSet:
@@ -125,7 +126,6 @@ class ImageSet:
         """Height and width."""
         return self._host.shape[1], self._host.shape[2]
 
-    @torch.compiler.disable
     def bytes_batch(self, indices: Tensor) -> Tensor:
         """Images (n, h, w, 3) as uint8 on the device."""
         if self._stored is not None:
@@ -175,13 +175,11 @@ def _fits(images: Array, device: torch.device) -> bool:
     if device.type != "cuda":
         return not isinstance(images, np.memmap)
     free, _ = torch.cuda.mem_get_info(device)
-    return images.nbytes < MEMORY_SHARE * free
+    return images.nbytes < SETTINGS.image_memory * free
 
 
 # ---- images as rows of an estimator --------------------------------------------------
 
-# Pixels that a table has kept as floats are whole to within this.
-ROUNDING = 1e-3
 ROWS_OF_FIT = "pass the rows of fit, and the domain of each"
 
 
@@ -237,13 +235,12 @@ def _as_bytes(rows: Array) -> Array:
             f"{np.min(values):g} to {np.max(values):g}"
         )
     whole = np.rint(values)
-    broken = np.abs(values - whole) > ROUNDING
+    broken = np.abs(values - whole) > SETTINGS.pixel_rounding
     if broken.any():
         # rounded in silence, pixels from 0 to 1 would be black or white
         raise ValueError(
-            f"X must hold whole pixels from 0 to 255, got {values[broken][0]:g}; scale "
-            "and round them, e.g. (255 * images).round().astype('uint8') for values "
-            "from 0 to 1"
+            f"X must hold whole pixels from 0 to 255, got {values[broken][0]:g}; "
+            f"{SCALE_THEM}"
         )
     return whole.astype(np.uint8)
 

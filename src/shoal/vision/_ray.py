@@ -22,13 +22,12 @@ from shoal.exceptions import CodedError
 from shoal.io._files import require
 from shoal.validation import check_whole
 from shoal.vision._checkpoint import Store, read_checkpoint, write_checkpoint
+from shoal.vision._settings import SETTINGS
 
 T = TypeVar("T")
 Record = dict[str, Any]
 
 FILE = "state.pt"
-#: The last one, and the one before it until the last is whole.
-CHECKPOINTS_KEPT = 2
 #: What Ray Train and our loops write in the folder of a run.
 OWN_FILE = re.compile(
     r"\.validate_storage_marker|checkpoint_manager_snapshot\.json"
@@ -177,7 +176,7 @@ def _trainer(
             name=name,
             storage_path=folder,
             failure_config=FailureConfig(max_failures=retries),
-            checkpoint_config=CheckpointConfig(num_to_keep=CHECKPOINTS_KEPT),
+            checkpoint_config=CheckpointConfig(num_to_keep=SETTINGS.checkpoints_kept),
         ),
     )
 

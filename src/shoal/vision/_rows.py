@@ -18,12 +18,9 @@ from shoal.vision._devices import (
     world_size,
 )
 from shoal.vision._images import ImageSet, normalize
+from shoal.vision._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
-
-EVALUATION_ROWS = 2048
-# Plenty for means and variances, and a small share of an epoch's time.
-SETTLING_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ def outputs(
     *,
     view: Callable[[Tensor], Tensor] | None = None,
     ask: Callable[[Tensor], Tensor] | None = None,
-    batch_size: int = EVALUATION_ROWS,
+    batch_size: int = SETTINGS.evaluation_rows,
     autocast: torch.dtype | None = None,
 ) -> Tensor:
     """What a network says of images, in evaluation mode; float32, on the device.
@@ -132,9 +129,9 @@ def settle(net: nn.Module, rows: SplitRows, seed: int) -> None:
     The images are in random order, so that batches are alike.
     """
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows.train), generator=generator)[:SETTLING_ROWS]
-    chosen = rows.train[order.to(rows.train.device)]
-    batches = chosen.chunk(-(-len(chosen) // EVALUATION_ROWS))
+    order = torch.randperm(len(rows.train), generator=generator)
+    chosen = rows.train[order[: SETTINGS.settling_rows].to(rows.train.device)]
+    batches = chosen.chunk(-(-len(chosen) // SETTINGS.evaluation_rows))
     with autocast_to(rows.images.device):
         settle_norms(net, (normalize(rows.images.batch(batch)) for batch in batches))
 

@@ -27,13 +27,12 @@ from shoal.vision._devices import (
     world_size,
 )
 from shoal.vision._images import normalize, to_float
+from shoal.vision._settings import SETTINGS
 from shoal.vision.augment import Augmentation
 
 #: True, a mode of torch.compile, or its arguments; False for none of it.
 CompileSetting = bool | str | Mapping[str, Any]
 Function = Callable[..., Tensor]
-
-REASON_LENGTH = 200
 
 
 def part(function: Function) -> Function:
@@ -157,7 +156,7 @@ class _Compiler:
         if self.warned:
             return
         self.warned = True
-        reason = " ".join(str(error).split())[:REASON_LENGTH]
+        reason = " ".join(str(error).split())[:200]
         warnings.warn(
             f"compile={self.setting!r} failed for {function.__name__} "
             f"({type(error).__name__}: {reason}); what cannot be compiled runs as it "
@@ -202,8 +201,6 @@ def _backward_at_once() -> AbstractContextManager[Any]:
 
 
 # ---- losses on class logits, each one formula, each without a host sync --------------
-
-TINY = 1e-8
 
 
 def domain_likelihood(logits: Tensor, log_T: Tensor, codes: Tensor) -> Tensor:
@@ -281,7 +278,8 @@ def self_label_loss(
     if temperature == 0:
         target = functional.one_hot(label, proba.shape[1]).to(logits.dtype)
     else:
-        target = torch.softmax(torch.log(proba.clamp_min(TINY)) / temperature, dim=1)
+        log_proba = torch.log(proba.clamp_min(SETTINGS.least_probability))
+        target = torch.softmax(log_proba / temperature, dim=1)
     each = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1) * mask
     if balance:
         each = each * _even_classes(label, mask, proba.shape[1])

@@ -25,7 +25,6 @@ class Augmentation:
     #: Uniform numbers needed per image.
     n_draws: int = 0
 
-    @torch.compiler.disable  # a generator cannot be traced
     def draw(
         self, n: int, device: torch.device, generator: torch.Generator | None = None
     ) -> Tensor:

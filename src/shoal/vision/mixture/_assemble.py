@@ -17,8 +17,8 @@ import torch
 from shoal.mixture import DomainMixture
 from shoal.vision._backbone import blank_backbone, describe_mismatch, is_known
 from shoal.vision._nets import Backbone
+from shoal.vision._settings import FineTuning, as_settings
 from shoal.vision.mixture._estimator import ImageMixture
-from shoal.vision.mixture._finetune import FineTuning, as_settings
 
 if TYPE_CHECKING:
     from shoal.io.model._values import Reader, Writer

@@ -27,9 +27,9 @@ from shoal.vision._images import (
     digest_rows,
 )
 from shoal.vision._rows import check_share, hold_out
-from shoal.vision.mixture._finetune import FineTuned, FineTuning, as_settings
+from shoal.vision._settings import FineTuning, as_settings
+from shoal.vision.mixture._finetune import FineTuned, Try, Tuner
 from shoal.vision.mixture._net import project, project_features, tuned_mixture
-from shoal.vision.mixture._tuning import Try, Tuner
 
 if TYPE_CHECKING:
     from shoal.analysis._resample import Resampler

@@ -1,4 +1,4 @@
-"""A network fine-tuned by the likelihood of the domains, from a frozen solution.
+"""Networks fine-tuned by the likelihood of the domains, from frozen solutions.
 
 The frozen solution is a linear softmax on the features of a backbone and a table
 q(d|y). Both become layers, so that before the first step the network IS that solution;
@@ -6,9 +6,10 @@ then backbone, softmax and table move together. Every choice (epoch, setting, wh
 move at all) is by the likelihood of the domains on held-out rows.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,10 +17,16 @@ from torch import Generator, Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from shoal.likelihood._held_out import HeldOut
-from shoal.validation import check_real, check_whole
+from shoal.likelihood._problem import Fit
+from shoal.mixture import DomainMixture
+from shoal.validation import row_weights
 from shoal.vision._devices import place_module
+from shoal.vision._encode import nearest
+from shoal.vision._images import ImageSet
 from shoal.vision._loop import Step, cosine, fit
+from shoal.vision._nets import Backbone
 from shoal.vision._rows import BestEpoch, SplitRows, draw_column, outputs
+from shoal.vision._settings import SECOND_VIEWS, VIEWS, FineTuning
 from shoal.vision._steps import (
     domain_likelihood,
     domain_loss,
@@ -29,139 +36,114 @@ from shoal.vision._steps import (
     random_views,
     self_label_loss,
 )
-from shoal.vision.augment import (
-    Augmentation,
-    Flip,
-    Identity,
-    RandomResizedCrop,
-    Strong,
-    simclr_view,
-    weak_view,
-)
-from shoal.vision.mixture._net import MixtureNet
+from shoal.vision.mixture._net import MixtureNet, as_linear, refit_part
 
 Array = np.ndarray[Any, Any]
 
-#: Views by their names, for images of some size; a crop shows at least half of one.
-VIEWS: dict[str, Callable[[int], Augmentation]] = {
-    "crop": lambda size: RandomResizedCrop((0.5, 1.0), flip=0.5),
-    "shift": weak_view,
-    "flip": lambda size: Flip(),
-    "none": lambda size: Identity(),
-}
-SECOND_VIEWS = {"contrast": simclr_view, "strong": lambda size: Strong(), "same": None}
-# Settings that may be any number from 0.
-AMOUNTS = (
-    "warmup",
-    "backbone_rate",
-    "head_rate",
-    "domain_rate",
-    "weight_decay",
-    "self_label",
-    "temperature",
-    "consistency",
-)
+
+# ---- every start with every setting --------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FineTuning:
-    """Settings of :func:`fine_tune`.
+class Try(NamedTuple):
+    """A fine-tuning, and the frozen solution and the setting that it came from."""
 
-    The defaults are those that 21 cells of CIFAR were measured with
-    (``results/bench/cifar``), chosen by the held-out likelihood of one cell.
+    start: int
+    frozen: DomainMixture
+    setting: FineTuning
+    tuned: "FineTuned"
+
+
+@dataclass
+class Tuner:
+    """Fine-tunes frozen solutions of one set of rows.
 
     Attributes
     ----------
-    epochs : int
-        Passes over the rows; learning rates fall to zero along half a cosine.
-    warmup : float
-        Epochs over which they rise first, at most half of all.
-    batch_size : int
-    backbone_rate, head_rate, domain_rate : float
-        Learning rates (AdamW) of the backbone, of the softmax and of log q(d|y).
-    weight_decay : float
-        Of the backbone.
-    self_label : float
-        Weight of the cross-entropy of a second view to the first view's p_d(y|x).
-    threshold : float
-        Largest probability from which on a row gives a self-label.
-    temperature : float
-        0 takes the most probable class as self-label, 1 all of p_d(y|x).
-    told : bool
-        Self-labels are learned as p_d(y|x), the second view being told the domain too:
-        what the domain alone makes sure then teaches nothing. False: as q(y|x).
-    view : {"crop", "shift", "flip", "none"}
-        The first view: a part of at least half the image, stretched and mirrored (what
-        contrastive features are used to); a shift by an eighth and mirrored; mirrored
-        only, for things that fill the image in one way; clean.
-    second_view : {"contrast", "strong", "same"}
-        The view that learns self-labels: as in contrastive pretraining, stronger still
-        (:class:`~shoal.vision.augment.Strong`), or another one like the first.
-    consistency : float
-        Weight of the agreement with a neighbour, seen in the second view.
-    n_neighbours : int
-        Nearest rows, by frozen features, among which one is drawn at every step.
-    average : float
-        Decay of the moving average of the weights that is evaluated and kept; 0 keeps
-        the weights themselves.
-    batch_norm : {"frozen", "train"}
-        Keep the statistics of the backbone, or those of the batches.
+    images : ImageSet
+    features : ndarray of shape (n, n_columns)
+        What the frozen mixtures saw.
+    codes : ndarray of shape (n,)
+    train, valid : ndarray
+        Row numbers to fit and to judge by.
+    backbone : Backbone
+        Copied for every fine-tuning.
+    projection : fitted PCA or None
+        From features of unit length to ``features``.
+    options : dict
+        ``seed``, ``compile`` and ``progress`` of :func:`fine_tune`.
+    parts : dict of int to Fit
+        Frozen solutions refitted without the held-out rows, by number of the start;
+        filled as they are needed.
     """
 
-    epochs: int = 12
-    warmup: float = 0.5
-    batch_size: int = 512
-    backbone_rate: float = 1e-4
-    head_rate: float = 1e-3
-    domain_rate: float = 3e-3
-    weight_decay: float = 1e-4
-    self_label: float = 1.0
-    threshold: float = 0.8
-    temperature: float = 0.0
-    told: bool = False
-    view: str = "crop"
-    second_view: str = "strong"
-    consistency: float = 0.0
-    n_neighbours: int = 20
-    average: float = 0.99
-    batch_norm: str = "frozen"
+    images: ImageSet
+    features: Array
+    codes: Array
+    train: Array
+    valid: Array
+    backbone: Backbone
+    projection: Any
+    options: dict[str, Any]
+    parts: dict[int, Fit] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        check_whole(0, epochs=self.epochs)
-        check_whole(1, batch_size=self.batch_size, n_neighbours=self.n_neighbours)
-        for name in AMOUNTS:
-            check_real(0, **{name: getattr(self, name)})
-        check_real(0, 1, threshold=self.threshold, average=self.average)
-        if self.batch_norm not in ("frozen", "train"):
-            raise ValueError(
-                f"batch_norm must be 'frozen' or 'train', got {self.batch_norm!r}"
-            )
-        for name, known in (("view", VIEWS), ("second_view", SECOND_VIEWS)):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {value!r}"
+    def try_all(
+        self, starts: Sequence[DomainMixture], settings: Sequence[FineTuning]
+    ) -> list[Try]:
+        """Fine-tune every start with every setting, without the held-out rows."""
+        rows = self._rows(starts[0], self.train, settings)
+        found = []
+        for number, frozen in enumerate(starts):
+            if number not in self.parts:
+                self.parts[number] = refit_part(
+                    frozen, self.features, self.codes, self.train
                 )
-        if self.average == 1:
-            raise ValueError(f"average must lie in [0, 1), got {self.average!r}")
+            part = self.parts[number]
+            for setting in settings:
+                net = self._make_net(
+                    frozen, part.weights, part.domain_given_class, setting
+                )
+                tuned = fine_tune(net, rows, setting, **self.options)
+                found.append(Try(number, frozen, setting, tuned))
+        return found
+
+    def repeat(self, chosen: Try) -> "FineTuned":
+        """Fine-tune once more on all rows, from the frozen solution of all rows."""
+        frozen, setting = chosen.frozen, chosen.setting
+        rows = self._rows(frozen, np.arange(len(self.codes)), [setting])
+        net = self._make_net(
+            frozen, frozen.weights_, frozen.domain_given_class_, setting
+        )
+        until = max(chosen.tuned.epoch, 1)
+        return fine_tune(net, rows, setting, until=until, **self.options)
+
+    def _rows(
+        self, frozen: DomainMixture, train: Array, settings: Sequence[FineTuning]
+    ) -> SplitRows:
+        weight = row_weights(self.codes, frozen.domain_weight_) * len(self.codes)
+        wanted = max((s.n_neighbours for s in settings if s.consistency), default=0)
+        wanted = min(wanted, len(train) - 1)
+        near = None
+        if wanted:
+            found = nearest(self.features[train], wanted, device=self.images.device)
+            near = train[found[0]]
+        return SplitRows.of(self.images, self.codes, weight, train, self.valid, near)
+
+    def _make_net(
+        self,
+        frozen: DomainMixture,
+        weights: Array,
+        domain_given_class: Array,
+        setting: FineTuning,
+    ) -> MixtureNet:
+        return MixtureNet(
+            copy.deepcopy(self.backbone),
+            as_linear(frozen, weights, self.projection),
+            domain_given_class,
+            freeze_statistics=setting.batch_norm == "frozen",
+        )
 
 
-def as_settings(given: Any) -> list[FineTuning]:
-    """The settings to try, from one, several or none."""
-    if given is None:
-        return []
-    listed = list(given) if isinstance(given, (list, tuple)) else [given]
-    if not all(isinstance(one, FineTuning) for one in listed):
-        raise TypeError(
-            "fine_tuning must be a FineTuning, a sequence of them or None, got "
-            f"{given!r}"
-        )
-    if not all(one.epochs for one in listed):
-        raise ValueError(
-            "fine_tuning has epochs=0, which trains nothing; pass 1 or more, or "
-            "fine_tuning=None to stay frozen"
-        )
-    return listed
+# ---- one fine-tuning -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

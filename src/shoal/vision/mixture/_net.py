@@ -17,6 +17,7 @@ from shoal.mixture import DomainMixture
 from shoal.probability import canonical_order, class_posterior, normalize_rows
 from shoal.validation import row_weights
 from shoal.vision._nets import Backbone
+from shoal.vision._settings import SETTINGS
 
 # ---- A mixture on features as the last layer of a network, and back again ------------
 
@@ -162,8 +163,6 @@ def _scaling(linear: Linear, dtype: Any) -> FeatureMap:
 
 # ---- mixture net ---------------------------------------------------------------------
 
-LEAST_T = 1e-8
-
 
 class MixtureNet(nn.Module):
     """q(y|x) by a backbone and a linear softmax, and q(d|y) as a table.
@@ -197,8 +196,8 @@ class MixtureNet(nn.Module):
         self.register_buffer("spread", _tensor(linear.spread))
         self.weight = nn.Parameter(_tensor(linear.weights[:, :-1]))
         self.intercept = nn.Parameter(_tensor(linear.weights[:, -1]))
-        table = np.log(np.maximum(domain_given_class, LEAST_T))
-        self.domain_logits = nn.Parameter(_tensor(table))
+        table = np.maximum(domain_given_class, SETTINGS.least_probability)
+        self.domain_logits = nn.Parameter(_tensor(np.log(table)))
 
     @property
     def log_T(self) -> Tensor:  # noqa: N802
