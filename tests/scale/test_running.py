@@ -14,12 +14,12 @@ from shoal import DomainMixture, scale
 from shoal.exceptions import CodedError
 from shoal.io.table._table import Message
 from shoal.scale._parts import Part
-from shoal.scale._running import Where, Work, begin, known_by
+from shoal.scale._running import Task, Where, begin, known_by
 from shoal.scale._settings import SETTINGS
 
 
 @dataclass(frozen=True)
-class CountRows(Work):
+class CountRows(Task):
     """Counts the rows of a part; ends its process, or fails, at one of them."""
 
     deadly: int = field(default=-1, compare=False)

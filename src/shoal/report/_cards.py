@@ -5,14 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.analysis._profile import (
-    Contrast,
-    contrast_features,
-    contrast_words,
-    numeric_columns,
-    top_features,
-    top_words,
-)
+from shoal.analysis import _profile as profile
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
 from shoal.report._showing import RowViewer
@@ -50,24 +43,26 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
     return cards, [str(name) for name in viewer.columns] if rows.show_rows else []
 
 
-def _telling(rows: ReportRows) -> tuple[list[Record], Contrast | None]:
+def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
     """Features or words of each class; nothing where a row is an image."""
     found: list[Record] = [{"features": [], "words": []} for _ in range(rows.n_classes)]
     contrast = None
     if rows.has_words and rows.has_features:
         if rows.show_rows:
-            counts = contrast_words(rows.model, rows.X, rows.proba)
+            counts = profile.contrast_words(rows.model, rows.X, rows.proba)
             for index, one in enumerate(found):
-                one["words"] = top_words(counts, rows.features, index)
+                one["words"] = profile.top_words(counts, rows.features, index)
     elif rows.has_features:
-        columns, names = numeric_columns(rows.X, rows.features)
-        contrast = contrast_features(columns, rows.proba)
+        columns, names = profile.numeric_columns(rows.X, rows.features)
+        contrast = profile.contrast_features(columns, rows.proba)
         for index, one in enumerate(found):
-            one["features"] = top_features(columns, rows.proba, names, index, contrast)
+            one["features"] = profile.top_features(
+                columns, rows.proba, names, index, contrast
+            )
     return found, contrast
 
 
-def _column_order(rows: ReportRows, contrast: Contrast | None) -> Sequence[str]:
+def _column_order(rows: ReportRows, contrast: profile.Contrast | None) -> Sequence[str]:
     """Names of the features, the most telling first."""
     if contrast is None or contrast.difference.shape[1] != len(rows.features):
         return rows.features
@@ -99,7 +94,7 @@ def _size(rows: ReportRows, index: int, kept: Array | None) -> Record:
 
 
 def _distance_to(
-    rows: ReportRows, contrast: Contrast | None, index: int
+    rows: ReportRows, contrast: profile.Contrast | None, index: int
 ) -> Callable[[Array], Array]:
     """How far rows lie from the centre of a class, in spreads of each column."""
     if contrast is None or is_sparse(rows.X) or rows.X.dtype.kind not in "biuf":

@@ -12,27 +12,13 @@ import numpy as np
 
 from shoal import __version__
 from shoal._palette import class_color
-from shoal.analysis._profile import (
-    Plane,
-    domain_plane,
-    feature_plane,
-    numeric_columns,
-    sample_rows,
-)
+from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
+from shoal.report import _uncertainty as uncertainty
 from shoal.report._cards import make_cards
 from shoal.report._checks import describe_checks, describe_verdict
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._settings import SETTINGS
-from shoal.report._uncertainty import (
-    describe_choice,
-    describe_differences,
-    describe_groups,
-    describe_neighbours,
-    describe_prevalence,
-    describe_reruns,
-    describe_score,
-)
 from shoal.report._view import SCHEMA
 
 Record = dict[str, Any]
@@ -153,8 +139,8 @@ def summarize(
         "made": _made(model, command, model_path, seconds, seed, redact),
         "source": _source(source, redact),
         "columns": _columns(columns, rows),
-        "choice": describe_choice(choice),
-        "groups": describe_groups(rows, groups),
+        "choice": uncertainty.describe_choice(choice),
+        "groups": uncertainty.describe_groups(rows, groups),
     }
     return about | _found(rows, intervals, diagnosis, refits, seed)
 
@@ -172,15 +158,15 @@ def _found(
         "domains": _domains(rows, intervals),
         "classes": _classes(rows, cards),
         "verdict": describe_verdict(rows, model.prevalence_, checks),
-        "prevalence": describe_prevalence(model, intervals),
-        "differences": describe_differences(model, intervals),
+        "prevalence": uncertainty.describe_prevalence(model, intervals),
+        "differences": uncertainty.describe_differences(model, intervals),
         "cards": cards,
         "shown_columns": shown,
         "maps": _maps(rows, seed),
         "checks": checks,
-        "reruns": describe_reruns(rows, refits),
-        "neighbours": describe_neighbours(rows, refits),
-        "score": describe_score(rows),
+        "reruns": uncertainty.describe_reruns(rows, refits),
+        "neighbours": uncertainty.describe_neighbours(rows, refits),
+        "score": uncertainty.describe_score(rows),
     }
 
 
@@ -239,15 +225,15 @@ def _maps(rows: ReportRows, seed: int) -> list[Record]:
     """Rows in the plane of their features, and between the corners of the classes."""
     if not rows.show_rows:
         return []
-    chosen = sample_rows(rows.codes, SETTINGS.map_rows, seed)
+    chosen = profile.sample_rows(rows.codes, SETTINGS.map_rows, seed)
     some = rows.X[chosen]
     found = []
     if rows.has_columns:
-        numbers, _ = numeric_columns(some, rows.features)
-        found.append(("features", feature_plane(numbers, seed)))
+        numbers, _ = profile.numeric_columns(some, rows.features)
+        found.append(("features", profile.feature_plane(numbers, seed)))
     model = rows.model
     guess = model._class_given_x(some) @ model.domain_given_class_
-    found.append(("domains", domain_plane(guess, model.domain_given_class_)))
+    found.append(("domains", profile.domain_plane(guess, model.domain_given_class_)))
     return [
         {
             "view": view,
@@ -261,7 +247,7 @@ def _maps(rows: ReportRows, seed: int) -> list[Record]:
     ]
 
 
-def _on_grid(plane: Plane) -> Record:
+def _on_grid(plane: profile.Plane) -> Record:
     """Whole-number coordinates; both axes keep the same scale."""
     parts = [plane.points] if plane.corners is None else [plane.points, plane.corners]
     together = np.concatenate(parts)

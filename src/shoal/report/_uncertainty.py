@@ -5,17 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal import metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
 from shoal.analysis._draws import match_by_rows
-from shoal.metrics import (
-    adjusted_rand,
-    majority_accuracy,
-    match_classes,
-    matched_accuracy,
-    prevalence_error,
-    true_prevalence,
-)
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
 
@@ -216,11 +209,11 @@ def describe_score(rows: ReportRows) -> dict[str, Any] | None:
         return None
     labels = np.array([str(label) for label in rows.labels[given]], dtype=object)
     classes, codes = rows.classes[given], rows.codes[given]
-    matching = match_classes(labels, classes)
-    truth, names, present = true_prevalence(labels, codes)
+    matching = metrics.match_classes(labels, classes)
+    truth, names, present = metrics.true_prevalence(labels, codes)
     estimate = np.asarray(rows.model.prevalence_)[present]
     errors = [
-        prevalence_error(t[None], e[None], matching=matching, label_names=names)
+        metrics.prevalence_error(t[None], e[None], matching=matching, label_names=names)
         for t, e in zip(truth, estimate, strict=True)
     ]
     column = {name: index for index, name in enumerate(names)}
@@ -230,10 +223,10 @@ def describe_score(rows: ReportRows) -> dict[str, Any] | None:
     shown = np.sort(commonest[: SETTINGS.labels])
     return {
         "n_rows": int(given.sum()),
-        "accuracy": matched_accuracy(labels, classes, matching=matching),
-        "majority": majority_accuracy(labels, codes),
-        "adjusted_rand": adjusted_rand(labels, classes),
-        "prevalence_error": prevalence_error(
+        "accuracy": metrics.matched_accuracy(labels, classes, matching=matching),
+        "majority": metrics.majority_accuracy(labels, codes),
+        "adjusted_rand": metrics.adjusted_rand(labels, classes),
+        "prevalence_error": metrics.prevalence_error(
             truth, estimate, matching=matching, label_names=names
         ),
         "by_domain": [

@@ -10,7 +10,7 @@ from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
 from shoal.io.source._options import Options
 from shoal.scale._exact import TINY, SumMoments, add_up, next_shares
-from shoal.scale._rows import Rows, known_rule, schema_of, without_gaps
+from shoal.scale._rows import RowReader, known_rule, schema_of, without_gaps
 from shoal.scale._running import Running, Where, begin
 from shoal.scale._sampling import count_domains, draw_rows
 from shoal.scale._settings import SETTINGS
@@ -83,7 +83,7 @@ def adapt(
         parts, covariance, familiar, n_rows = _mix_of_all_rows(
             fitted,
             running,
-            Rows(schema, None, seed),
+            RowReader(schema, None, seed),
             _mix_of_sample(fitted, X),
             passes,
         )
@@ -116,7 +116,7 @@ def _mix_of_sample(model: Any, X: Any) -> Array:
 
 
 def _mix_of_all_rows(
-    model: Any, running: Running, rows: Rows, shares: Array, passes: int
+    model: Any, running: Running, rows: RowReader, shares: Array, passes: int
 ) -> tuple[Array, Array, float, int]:
     """Class mix, its covariance, how familiar rows are on average, how many they are.
 
@@ -124,8 +124,8 @@ def _mix_of_all_rows(
     """
     prior, moved, copied = _prior(model), [], model._lean()
     for number in range(1, passes + 1):
-        work = SumMoments(copied, rows, (shares / prior)[:, None], number == 1)
-        sums = add_up(running.run(f"adapt, pass {number}", work))
+        task = SumMoments(copied, rows, (shares / prior)[:, None], number == 1)
+        sums = add_up(running.run(f"adapt, pass {number}", task))
         if number == 1:
             n_rows = int(sums["count"][0])
             familiar = float(sums["familiar"][0]) / n_rows

@@ -14,8 +14,8 @@ import numpy as np
 from shoal.io.table._table import Message
 from shoal.probability import normalize_rows
 from shoal.scale._parts import Part
-from shoal.scale._rows import Batch, Rows
-from shoal.scale._running import Result, Work
+from shoal.scale._rows import Batch, RowReader
+from shoal.scale._running import Result, Task
 from shoal.scale._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,7 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class CountClusters(Work):
+class CountClusters(Task):
     """Rows of each domain in each cluster, those of the sample left out.
 
     The sample is counted where it was fitted, each row by a discriminator that has not
@@ -35,7 +35,7 @@ class CountClusters(Work):
     """
 
     model: Any
-    rows: Rows
+    rows: RowReader
     cut: Array
     shape: tuple[int, ...]
 
@@ -55,7 +55,7 @@ class CountClusters(Work):
 
 
 @dataclass(frozen=True)
-class SumMoments(Work):
+class SumMoments(Task):
     """Sums of the posterior of the class given row and domain, and of its products.
 
     With R = normalize(q(y|x) T[y, d]), the sum of R over the rows of a domain is the
@@ -63,7 +63,7 @@ class SumMoments(Work):
     """
 
     model: Any
-    rows: Rows
+    rows: RowReader
     domain_given_class: Array
     familiar: bool = False  # also how usual the rows are among those of fit
 

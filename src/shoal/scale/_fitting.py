@@ -211,8 +211,8 @@ def _make_exact(
     codes = np.searchsorted(drawn.domains.names, np.asarray(drawn.table.domains))
     counts = model._cluster_counts(codes)
     if counts is not None:
-        work = CountClusters(model._lean(), drawn.rows, drawn.cut, counts.shape)
-        counts += add_up(running.run("count clusters", work))["counts"]
+        task = CountClusters(model._lean(), drawn.rows, drawn.cut, counts.shape)
+        counts += add_up(running.run("count clusters", task))["counts"]
         seed = model.random_state if is_whole(model.random_state) else 0
         model._factorize_counts(counts, seed)
         return "cluster-by-domain counts of all rows", []
@@ -233,8 +233,8 @@ def _improve_prevalence(
     start = (1 - SETTINGS.mixed) * prevalence + equal
     T = domain_given_class(start, model.domain_weight_)
     for number in range(1, passes + 1):
-        work = SumMoments(copied, drawn.rows, T)
-        sums = add_up(running.run(f"prevalences, pass {number}", work))
+        task = SumMoments(copied, drawn.rows, T)
+        sums = add_up(running.run(f"prevalences, pass {number}", task))
         before = prevalence
         T, prevalence = next_solution(sums, T, model.domain_weight_, imaginary)
         moved.append(float(np.abs(prevalence - before).max()))

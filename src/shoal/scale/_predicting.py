@@ -22,12 +22,12 @@ from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import FILL, KEEP_GAPS
 from shoal.io.table._table import Message, Table
 from shoal.scale._parts import Part, Parts, list_parts
-from shoal.scale._rows import Batch, Rows, domains_of, known_rule, schema_of
+from shoal.scale._rows import Batch, RowReader, domains_of, known_rule, schema_of
 from shoal.scale._running import (
     Result,
     Running,
+    Task,
     Where,
-    Work,
     begin,
     key_of,
     known_by,
@@ -217,12 +217,12 @@ def predict(
     rows, rule = _rows(model, parts, pooled or prevalence is not None)
     rows = replace(rows, drop_missing_domain=drop_missing_domain)
     mix = None if prevalence is None else np.asarray(prevalence, dtype=float)
-    work = PredictRows(model._lean(), rows, rule, pooled, mix, min_confidence)
-    key = key_of("predict", known_by(work), parts)
+    task = PredictRows(model._lean(), rows, rule, pooled, mix, min_confidence)
+    key = key_of("predict", known_by(task), parts)
     kept = unfinished(out, key, place.checkpoint)
     try:
         with begin(parts, replace(place, checkpoint=kept / DONE)) as running:
-            results = list(running.run("predict", replace(work, folder=str(kept))))
+            results = list(running.run("predict", replace(task, folder=str(kept))))
             found = _collect(results, out, running)
     except (InputError, ModelFileError):
         # the data do not suit the model: other data make other parts. Whatever else
@@ -236,11 +236,11 @@ def predict(
 
 
 @dataclass(frozen=True)
-class PredictRows(Work):
+class PredictRows(Task):
     """Write the classes of the rows of a part; the result counts them."""
 
     model: Any
-    rows: Rows
+    rows: RowReader
     rule: DomainRule | None  # where domains are shown but not used
     pooled: bool
     prevalence: Array | None
@@ -310,18 +310,20 @@ def file_name(part: Part) -> str:
     return f"part-{part.number:05d}.parquet"
 
 
-def _rows(model: Any, parts: Parts, without: bool) -> tuple[Rows, DomainRule | None]:
+def _rows(
+    model: Any, parts: Parts, without: bool
+) -> tuple[RowReader, DomainRule | None]:
     """How rows are read, and the rule of domains that are only shown."""
     schema = schema_of(model, parts.columns)
     beside = [schema.id] if schema.id in parts.columns and schema.id else []
     if not without:
         known_rule(schema, parts.columns)
-        return Rows(schema, model.domains_, beside=tuple(beside)), None
+        return RowReader(schema, model.domains_, beside=tuple(beside)), None
     rule = schema.domain
     if rule is None or rule.column is None or rule.column not in parts.columns:
-        return Rows(schema, None, beside=tuple(beside)), None
+        return RowReader(schema, None, beside=tuple(beside)), None
     shown = replace(rule, kind="text")
-    return Rows(schema, None, beside=(*beside, rule.column)), shown
+    return RowReader(schema, None, beside=(*beside, rule.column)), shown
 
 
 def _collect(results: list[Result], out: Path, running: Running) -> Predicted:

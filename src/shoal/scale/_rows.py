@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowReader:
     """How the rows of a part become numbers; small, and the same everywhere.
 
     Attributes

@@ -167,7 +167,7 @@ def unpack_frames(packed: list[Array]) -> pd.DataFrame:
 # ---- stages --------------------------------------------------------------------------
 
 
-class Work:
+class Task:
     """What is done with one part. A subclass says it in :meth:`result_of`.
 
     It is a dataclass that pickles, and its result depends on the part and on those of
@@ -215,15 +215,15 @@ class Running:
     stages: list[dict[str, Any]] = field(default_factory=list)
     messages: dict[tuple[str, str], Message] = field(default_factory=dict)
 
-    def run(self, name: str, work: Work) -> Iterator[Result]:
+    def run(self, name: str, task: Task) -> Iterator[Result]:
         """Results of all parts in their order; what is kept is not done again."""
-        shelf = self.shelf(name, known_by(work))
+        shelf = self.shelf(name, known_by(task))
         n_parts, begun = len(self.data.parts), time.perf_counter()
         todo = [number for number in range(n_parts) if number not in shelf]
         self.tell(name, 1 - len(todo) / n_parts)
         parts = [self.data.parts[number] for number in todo]
         # closed whatever happens: no worker goes on after an error
-        with closing(self._outcomes(work, parts)) as outcomes:
+        with closing(self._outcomes(task, parts)) as outcomes:
             for done, (index, outcome) in enumerate(outcomes, start=1):
                 shelf.write(todo[index], self._value(outcome))
                 self.tell(name, 1 - (len(todo) - done) / n_parts)
@@ -276,14 +276,14 @@ class Running:
         for one in self.messages.values():
             warnings.warn(CodedWarning(one.code, one.text, one.hint), stacklevel=3)
 
-    def _outcomes(self, work: Work, parts: list[Part]) -> Numbered:
+    def _outcomes(self, task: Task, parts: list[Part]) -> Numbered:
         place, workers = self.where, self.where.workers
         if place.engine == "ray":
             name = "ray-data"
         else:
             n_workers = min(workers or self._usual_workers(), len(parts))
             name = "processes" if n_workers > 1 else "here"
-        return iterate_runs(work, parts, name, address=place.address, workers=workers)
+        return iterate_runs(task, parts, name, address=place.address, workers=workers)
 
     def _usual_workers(self) -> int:
         """All cores, unless starting them would take longer than the work."""

@@ -22,12 +22,12 @@ from shoal.io.table._cells import words
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
 from shoal.scale._parts import Part
-from shoal.scale._rows import Rows, chance_of, domain_codes, domains_of
+from shoal.scale._rows import RowReader, chance_of, domain_codes
 from shoal.scale._running import (
     Result,
     Running,
+    Task,
     Where,
-    Work,
     begin,
     pack_frame,
     unpack_frames,
@@ -105,14 +105,14 @@ class Drawn:
     domains : Domains
     cut : ndarray of shape (n_domains,)
         Rows whose number is at most this are in the sample.
-    rows : Rows
+    rows : RowReader
         How to read all rows as the sample was read.
     """
 
     table: Table
     domains: Domains
     cut: Array
-    rows: Rows
+    rows: RowReader
 
     @property
     def is_everything(self) -> bool:
@@ -124,7 +124,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class CountDomains(Work):
+class CountDomains(Task):
     """Rows of each value of a column."""
 
     column: str
@@ -151,8 +151,8 @@ def count_domains(
 ) -> Domains:
     """Rows of every domain, by a rule from cells to domains; it is learned if None."""
     column = _domain_column(running, options)
-    work = CountDomains(column, options.missing)
-    packed = [one["frame"] for one in running.run("count domains", work)]
+    task = CountDomains(column, options.missing)
+    packed = [one["frame"] for one in running.run("count domains", task)]
     counted = unpack_frames(packed).groupby("word", dropna=False)["rows"].sum()
     _refuse_many(len(counted), column)
     empty = int(counted[counted.index.isna()].sum())
@@ -218,7 +218,7 @@ def _without_domain(count: int, column: str, options: Options) -> list[Message]:
 
 
 @dataclass(frozen=True)
-class DrawRows(Work):
+class DrawRows(Task):
     """Rows whose number is small enough.
 
     ``limits`` has an entry for each of the domains; without domains, one for all rows.
@@ -260,8 +260,8 @@ def draw_rows(
             "raise it",
         )
     quota = even_quota(sizes, n_rows)
-    work = DrawRows(tuple(columns), domains, _limits(sizes, quota), seed)
-    results = list(running.run("draw a sample", work))
+    task = DrawRows(tuple(columns), domains, _limits(sizes, quota), seed)
+    results = list(running.run("draw a sample", task))
     frame = unpack_frames([one["frame"] for one in results])
     frame.index = pd.Index(np.concatenate([one["row"] for one in results]))
     chance = np.concatenate([one["chance"] for one in results])
@@ -295,9 +295,8 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
     domains = count_domains(running, options)
     rule, column = domains.rule, str(options.domain)
     frame, cut = draw_rows(running, columns, n_rows, options.seed, domains)
-    names, codes = domains_of(frame[column], rule, options.missing)
     numbers = frame.index.to_numpy()
-    told = _as_series(names)[codes].reset_index(drop=True)
+    told = domains.names[domains.codes(frame)]
     table = read(
         frame.reset_index(drop=True).assign(**{column: told}),
         **{name: getattr(options, name) for name in
@@ -324,7 +323,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
             "fingerprint": digest_json({"files": running.data.files})[:16],
         },
     )
-    rows = Rows(schema, domains.names, options.seed, options.drop_missing_domain)
+    rows = RowReader(schema, domains.names, options.seed, options.drop_missing_domain)
     return Drawn(table, domains, cut, rows)
 
 
@@ -340,9 +339,3 @@ def _columns(running: Running, options: Options) -> list[str]:
     named = (options.domain, options.id, options.label, options.group)
     wanted = {*options.features, *named}
     return [name for name in known if name in wanted]
-
-
-def _as_series(names: list[Any]) -> pd.Series:
-    """Names of one kind keep it; a mix of kinds stays as it is."""
-    alike = len({type(name) for name in names}) == 1
-    return pd.Series(names, dtype=None if alike else object)
