@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import metrics
+import shoal.metrics as metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
 from shoal.analysis._draws import match_by_rows
