@@ -17,14 +17,22 @@ from shoal.validation import is_sparse
 
 Array = np.ndarray[Any, Any]
 
-MAX_CENTRES = 64
-ROWS_PER_CENTRE = 20
-MAX_ROWS = 5_000
-N_ROUNDS = 5
-BLOCK_ROWS = 8192
-N_QUANTILES = 201
-# A cluster of nearly equal rows would call everything else infinitely far.
-LEAST_SPREAD = 0.25
+
+@dataclass(frozen=True)
+class NoveltySettings:
+    """How closely the training rows are remembered: small, and fast to ask."""
+
+    max_centres: int = 64
+    rows_per_centre: int = 20
+    max_rows: int = 5_000
+    n_rounds: int = 5  # of k-means: rough centres will do
+    block_rows: int = 8192  # whose distances exist at once
+    n_quantiles: int = 201
+    # A cluster of nearly equal rows would call everything else infinitely far.
+    least_spread: float = 0.25
+
+
+SETTINGS = NoveltySettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +59,8 @@ class Novelty:
         # [z, |z|^2, 1] times this is |z - c|^2 / spread^2: one product, no passes
         table = np.vstack([-2 * self.centres.T, np.ones_like(squares), squares])
         table /= self.spread**2
-        for start in range(0, len(result), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for start in range(0, len(result), SETTINGS.block_rows):
+            rows = slice(start, start + SETTINGS.block_rows)
             nearest = (_with_squares(Z[rows]) @ table).min(axis=1)
             result[rows] = np.sqrt(np.maximum(nearest, 0))
         return result
@@ -90,12 +98,12 @@ def fit_novelty(
     True
     """
     random = check_random_state(random_state)
-    order = random.permutation(Z.shape[0])[:MAX_ROWS]
+    order = random.permutation(Z.shape[0])[: SETTINGS.max_rows]
     seed = int(random.randint(np.iinfo(np.int32).max))
     half = max(len(order) // 2, 1)
     near, other = np.sort(order[:half]), np.sort(order[half:])
     if n_centres is None:
-        n_centres = min(MAX_CENTRES, max(1, half // ROWS_PER_CENTRE))
+        n_centres = min(SETTINGS.max_centres, max(1, half // SETTINGS.rows_per_centre))
     centres, spread = _find_centres(Z[near], n_centres, seed)
     apart = Novelty(centres, spread, np.zeros(0)).distance(Z[other])
     return Novelty(centres, spread, novelty_quantiles(apart))
@@ -103,7 +111,7 @@ def fit_novelty(
 
 def novelty_quantiles(novelty: Array) -> Array:
     """Quantiles of the novelty of training rows, smallest to largest."""
-    return np.quantile(novelty, np.linspace(0, 1, N_QUANTILES))
+    return np.quantile(novelty, np.linspace(0, 1, SETTINGS.n_quantiles))
 
 
 def familiarity(novelty: Array, quantiles: Array) -> Array:
@@ -121,7 +129,7 @@ def _find_centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
     n_rows = Z.shape[0]
     count = min(n_centres, n_rows)
     centres = _dense(Z[np.sort(random.choice(n_rows, count, replace=False))])
-    for _ in range(N_ROUNDS):
+    for _ in range(SETTINGS.n_rounds):
         nearest, _ = _nearest(Z, centres)
         members = sparse.csr_array(
             (np.ones(n_rows), (nearest, np.arange(n_rows))), shape=(count, n_rows)
@@ -133,7 +141,7 @@ def _find_centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
     size = np.maximum(np.bincount(nearest, minlength=count), 1)
     variance = np.bincount(nearest, weights=apart**2, minlength=count) / size
     overall = max(np.sqrt(np.mean(apart**2)), 1e-12)
-    return centres, np.maximum(np.sqrt(variance), LEAST_SPREAD * overall)
+    return centres, np.maximum(np.sqrt(variance), SETTINGS.least_spread * overall)
 
 
 def _nearest(Z: Any, centres: Array) -> tuple[Array, Array]:

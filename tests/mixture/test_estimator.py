@@ -267,7 +267,10 @@ def test_domain_explained_by_no_rows_is_refused(gaussians):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scale": "rows"}, "scale must be one of 'auto', 'column', 'global', got 'rows'"),
+        (
+            {"scale": "rows"},
+            "scale must be one of 'auto', 'column', 'global', got 'rows'",
+        ),
         ({"expansion": "cubic"}, "expansion must be one of"),
         ({"solver": "sgd"}, "solver must be one of lbfgs, em"),
         ({"ridge": -1.0}, "ridge must be 'auto' or a number from 0"),

@@ -128,19 +128,11 @@ def bootstrap(
     Parameters
     ----------
     estimator : fitted LatentShiftEstimator
-    X : array-like of shape (n_samples, n_features)
-        The rows of fit.
-    domains : array-like of shape (n_samples,)
-        Where each row comes from.
+    X, domains, n_resamples, level, n_jobs, random_state
+        As in its ``bootstrap``.
     sample_weight : array-like of shape (n_samples,), default=None
         The weights of fit. Whole numbers are copies of a row; with others, rows are
         drawn whatever their weight and then count their weight.
-    n_resamples : int, default=200
-    level : float, default=0.9
-        Nominal coverage of each interval.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
 
     Returns
     -------

@@ -15,21 +15,32 @@ from shoal._rank import RankResult, soften
 from shoal.likelihood._held_out import HeldOut
 from shoal.validation import is_whole
 
-# Without candidates, numbers of classes up to this one are tried at least.
-MOST_CLASSES = 8
-# Standard errors of the paired difference to the best held-out likelihood: a number of
-# classes within NEAR is as good as the best; within CLOSE the rank may still decide.
-NEAR = 1.0
-CLOSE = 2.0
-# As good as the best over more numbers of classes than this: no clear choice.
-WIDE = 3
-# Nats that are not worth a class, however small the standard error.
-TIE = 1e-3
-# Nats below which a gain is rounding: where rows repeat, standard errors vanish.
-LEAST_GAIN = 1e-4
-SMALL_TABLE = 2_000
-ROWS_PER_CELL = 4
-LEAST_CLUSTERS = 24
+
+@dataclass(frozen=True)
+class Rule:
+    """Numbers of the choice; ``results/tabular/choose.json`` shows what it gives."""
+
+    # Without candidates, numbers of classes up to this one are tried at least.
+    most_classes: int = 8
+    # Standard errors of the paired difference to the best held-out likelihood: within
+    # the first a number of classes is as good as the best; within the second the rank
+    # may still decide.
+    near: float = 1.0
+    close: float = 2.0
+    # As good as the best over more numbers of classes than this: no clear choice.
+    wide: int = 3
+    # Nats that are not worth a class, however small the standard error.
+    tie: float = 1e-3
+    # Nats below which a gain is rounding: where rows repeat, standard errors vanish.
+    least_gain: float = 1e-4
+    # Tables with fewer rows get five folds: the fits need the rows, and are fast.
+    small_table: int = 2_000
+    # The rank is looked for in so many clusters, or as many as rows can fill.
+    least_clusters: int = 24
+    rows_per_cell: int = 4
+
+
+RULE = Rule()
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,8 @@ def decide(evidence: Evidence) -> Decision:
     if not shows_signal(scores[best], evidence):
         none = "domains do not differ beyond chance, so there is nothing to learn from"
         return Decision(None, f"No clear number of classes: {none}", 2, False)
-    near = _within(NEAR, scores, best)
-    if rank in _within(CLOSE, scores, best):
+    near = _within(RULE.near, scores, best)
+    if rank in _within(RULE.close, scores, best):
         return Decision(rank, _agreement(rank, best, n_domains), rank, True)
     if best == max(scores) < n_domains:
         return Decision(
@@ -74,7 +85,7 @@ def decide(evidence: Evidence) -> Decision:
             best,
             True,
         )
-    if max(near) - min(near) >= WIDE:
+    if max(near) - min(near) >= RULE.wide:
         return Decision(
             None,
             f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
@@ -114,7 +125,7 @@ def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
     return [
         count
         for count, score in scores.items()
-        if top.mean - score.mean <= TIE + errors * top.standard_error(score)
+        if top.mean - score.mean <= RULE.tie + errors * top.standard_error(score)
     ]
 
 
@@ -123,14 +134,14 @@ def shows_signal(best: HeldOut, evidence: Evidence) -> bool:
     gain = best.mean - evidence.baseline.mean
     rank = evidence.rank
     visible = rank.singular_values.max(initial=0) > rank.null.max()
-    doubt = NEAR if visible else CLOSE
-    return bool(gain > LEAST_GAIN + doubt * best.standard_error(evidence.baseline))
+    doubt = RULE.near if visible else RULE.close
+    return bool(gain > RULE.least_gain + doubt * best.standard_error(evidence.baseline))
 
 
 def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:
     """Candidates in ascending order; by default from 2 to beyond the rank."""
     if n_classes is None:
-        return list(range(2, min(n_domains, max(MOST_CLASSES, rank + 3)) + 1))
+        return list(range(2, min(n_domains, max(RULE.most_classes, rank + 3)) + 1))
     candidates = [n_classes] if is_whole(n_classes) else list(n_classes)
     wrong = [count for count in candidates if not is_whole(count) or count < 2]
     if wrong or not candidates:
@@ -141,13 +152,13 @@ def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:
 
 def rank_clusters(n_rows: int, n_domains: int) -> int:
     """Clusters to look for the rank in: as many as rows can fill in every domain."""
-    most = max(n_rows // (ROWS_PER_CELL * n_domains), 4)
-    return min(max(LEAST_CLUSTERS, 3 * n_domains // 2), most)
+    most = max(n_rows // (RULE.rows_per_cell * n_domains), 4)
+    return min(max(RULE.least_clusters, 3 * n_domains // 2), most)
 
 
 def default_folds(n_rows: int) -> int:
     """Folds that leave enough rows to fit, at a cost that large tables can bear."""
-    return 5 if n_rows < SMALL_TABLE else 3
+    return 5 if n_rows < RULE.small_table else 3
 
 
 def smooth(score: HeldOut, n_domains: int) -> HeldOut:

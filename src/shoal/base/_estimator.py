@@ -377,15 +377,12 @@ class LatentShiftEstimator(
 
     def _class_index(self, key: Any) -> int:
         """Index of a class given as index, id ``c0`` or name."""
-        ids = {key: index for index, key in enumerate(class_ids(self.n_classes_))}
-        by_name = {name: index for index, name in enumerate(self.class_names_)}
-        by_number = dict(enumerate(range(self.n_classes_)))
-        # ids first: older models may call a class by the id of another
-        tables: tuple[dict[Any, int], ...] = (ids, by_name, by_number)
-        with suppress(TypeError):  # what has no hash is no name
-            for table in tables:
-                if key in table:
-                    return table[key]
+        ids = class_ids(self.n_classes_)
+        known: dict[Any, int] = {index: index for index in range(self.n_classes_)}
+        for names in (self.class_names_, ids):  # an id beats a name
+            known |= {name: index for index, name in enumerate(names)}
+        with suppress(KeyError, TypeError):  # what has no hash is no name
+            return known[key]
         raise ValueError(f"no class {key!r}; classes are {', '.join(ids)}")
 
     def _check_names(self, names: list[str]) -> None:

@@ -1,6 +1,7 @@
 """DDFA: discriminate, discretize, factorize, adjust (Algorithms 1 and 2)."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,15 +47,23 @@ from shoal.validation._rows import CanonicalRows, row_keys, sort_rows
 
 Array = np.ndarray[Any, Any]
 
-# Of several solutions, the one through which the out-of-fold q(d|x) explains the
-# domains best is kept, judged on a sample.
-JUDGING_ROWS = 20_000
-# A number of classes is looked for in this many clusters a domain.
-CLUSTERS_PER_DOMAIN = 3
-# Nats, over all rows, that a temperature of no use hardly gains by chance.
-CHANCE_GAIN = 4.0
-# A learned q(d|x) scatters: this share of it may lie beyond each facet (Appendix F).
-OUTSIDE = 0.3
+
+@dataclass(frozen=True)
+class StageSettings:
+    """Numbers that decide something between the stages."""
+
+    # Of several solutions, the one through which the out-of-fold q(d|x) explains the
+    # domains best is kept, judged on a sample of this size.
+    judging_rows: int = 20_000
+    # A number of classes is looked for in this many clusters a domain.
+    clusters_per_domain: int = 3
+    # Nats, over all rows, that a temperature of no use hardly gains by chance.
+    chance_gain: float = 4.0
+    # A learned q(d|x) scatters: this share may lie beyond each facet (Appendix F).
+    outside: float = 0.3
+
+
+SETTINGS = StageSettings()
 
 
 class DDFA(FittedStages):
@@ -343,7 +352,7 @@ class DDFA(FittedStages):
                 sample_weight=rows.weight,
             ).apply(domain_given_x)
         score = mean_log_likelihood(domain_given_x, rows.codes, shares, rows.weight)
-        if guess + score > CHANCE_GAIN * n_fitted / len(rows.codes):
+        if guess + score > SETTINGS.chance_gain * n_fitted / len(rows.codes):
             if calibrated:
                 return
             warnings.warn(
@@ -364,7 +373,7 @@ class DDFA(FittedStages):
         if self.n_classes is not None:
             return int(self.n_classes)
         n_rows, n_domains = points.shape
-        fine = min(CLUSTERS_PER_DOMAIN * n_domains, n_rows // (4 * n_domains))
+        fine = min(SETTINGS.clusters_per_domain * n_domains, n_rows // (4 * n_domains))
         clusters = hellinger_kmeans(max(fine, 2), n_init=1)
         labels = with_seeds(clusters, self._draw_seed()).fit(points).labels_
         self.rank_ = supported_rank(labels, codes, random_state=self._draw_seed())
@@ -386,7 +395,7 @@ class DDFA(FittedStages):
         )
 
     def _likeliest(self, found: list[Any], points: Array, codes: Array) -> int:
-        quota = np.ceil(np.bincount(codes) * min(JUDGING_ROWS / len(codes), 1))
+        quota = np.ceil(np.bincount(codes) * min(SETTINGS.judging_rows / len(codes), 1))
         rows = rows_per_domain(codes, quota, self._random)
         solutions = [one.domain_given_class for one in found]
         return likeliest(
@@ -399,7 +408,7 @@ class DDFA(FittedStages):
         corners = minimum_volume_polytope(
             points,
             self.n_classes_,
-            outside=0.0 if isinstance(model, OracleDiscriminator) else OUTSIDE,
+            outside=0.0 if isinstance(model, OracleDiscriminator) else SETTINGS.outside,
             sample_weight=weight,
             random_state=self._draw_seed(),
         )

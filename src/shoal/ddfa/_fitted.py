@@ -32,6 +32,10 @@ PREDICT_ROWS = 16_384
 class FittedStages(LatentShiftEstimator):
     """A discriminator, clusters, a factorization and an adjuster, all fitted."""
 
+    discriminator_: Any
+    discretizer_: Any
+    adjuster_: Any
+
     @property
     def _block_rows(self) -> int | None:  # type: ignore[override]
         """A function or frozen model is asked once, about all rows."""
@@ -101,15 +105,15 @@ class FittedStages(LatentShiftEstimator):
 
     def _lean(self) -> Self:
         copied = super()._lean()
-        vars(copied).pop("row_keys_", None)
+        copied.__dict__.pop("row_keys_", None)
         for name, of_rows in (
             ("discriminator_", "domain_given_x_"),
             ("discretizer_", "labels_"),
         ):
             part = copy.copy(getattr(copied, name))
             setattr(copied, name, part)
-            if part is not None:
-                vars(part).pop(of_rows, None)
+            if hasattr(part, of_rows):
+                delattr(part, of_rows)
         return copied
 
     def _cluster_counts(self, codes: Array) -> Array | None:

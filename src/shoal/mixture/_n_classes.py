@@ -18,8 +18,7 @@ from joblib import Parallel, delayed
 
 from shoal._rank import RankResult, supported_rank
 from shoal.analysis._decide import (
-    LEAST_CLUSTERS,
-    ROWS_PER_CELL,
+    RULE,
     Evidence,
     decide,
     default_folds,
@@ -221,8 +220,8 @@ def make_curve(
     features = _choose_features(sample, likely, options, rng, rows.n_rows)
     problem = sample.problem(features)
     plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
-    most = sample.n_rows // (ROWS_PER_CELL * sample.n_domains)
-    wanted = max(SEARCH.curve_clusters_per_class * max_classes, LEAST_CLUSTERS)
+    most = sample.n_rows // (RULE.rows_per_cell * sample.n_domains)
+    wanted = max(SEARCH.curve_clusters_per_class * max_classes, RULE.least_clusters)
     n_clusters = max(min(wanted, most), max_classes + 1)
     clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
     return Curve(

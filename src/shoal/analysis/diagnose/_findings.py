@@ -61,6 +61,14 @@ class Topic:
     assumption: str | None = None
     quiet: bool = False
 
+    def tell(
+        self, fine: bool, numbers: Numbers, seen: str, reason: str, advice: str
+    ) -> Finding:
+        """A caution, unless all is fine."""
+        if fine:
+            return self.fine(numbers, seen)
+        return self.trouble("caution", numbers, reason, advice)
+
     def fine(self, numbers: Numbers, seen: str) -> Finding:
         """Nothing speaks against the classes."""
         reason = f"No sign of a problem found: {seen}."
@@ -228,11 +236,10 @@ def find_condition(case: Case) -> Finding:
     values = {"condition": condition, "smallest_singular_value": smallest}
     seen = f"condition number {condition:.3g} of the class mixes"
     topic = Topic("condition", RICH, "A.2")
-    if condition <= THRESHOLDS.condition:
-        return topic.fine(values, seen)
-    return topic.trouble(
-        "caution",
+    return topic.tell(
+        condition <= THRESHOLDS.condition,
         values,
+        seen,
         f"Some class mixes are nearly combinations of others: {seen}.",
         "Some classes cannot be kept apart: use fewer, or domains with other mixes.",
     )
@@ -244,11 +251,10 @@ def find_low_rank(case: Case) -> Finding:
     values = {"rank": rank, "n_classes": k}
     seen = f"differences between domains support {rank} classes, {k} were fitted"
     topic = Topic("rank", RICH, "A.2")
-    if rank >= THRESHOLDS.rank * k:
-        return topic.fine(values, seen)
-    return topic.trouble(
-        "caution",
+    return topic.tell(
+        rank >= THRESHOLDS.rank * k,
         values,
+        seen,
         f"The mix may not be rich enough: {seen}.",
         "Expect some classes to be arbitrary: use fewer, more rows, or more domains.",
     )
@@ -260,16 +266,12 @@ def find_no_anchors(case: Case) -> Finding:
     none = _join(case.classes(share < THRESHOLDS.anchor))
     values = {"median": float(np.median(share)), "smallest": float(share.min())}
     topic = Topic("anchors", RICH, "A.4")
-    if values["median"] >= THRESHOLDS.anchor:
-        but = f" (none seen for {none})" if none else ""
-        return topic.fine(
-            values,
-            f"{values['median']:.0%} of the median class's rows belong almost surely "
-            f"to it{but}",
-        )
-    return topic.trouble(
-        "caution",
+    but = f" (none seen for {none})" if none else ""
+    return topic.tell(
+        values["median"] >= THRESHOLDS.anchor,
         values,
+        f"{values['median']:.0%} of the median class's rows belong almost surely to it"
+        f"{but}",
         f"Most classes have no rows that belong almost surely to them: {none}.",
         "Classes overlap in these features, so the classes found may be mixtures of "
         "the true ones: add features that separate them.",
@@ -282,13 +284,12 @@ def find_lone_classes(case: Case) -> Finding:
     alone = np.flatnonzero(share > THRESHOLDS.single_domain)
     values = {"n_classes": float(len(alone)), "largest": float(share.max())}
     topic = Topic("W139", RICH, "label shift", quiet=True)
-    if not len(alone):
-        return topic.fine(values, "every class lives in several domains")
     home, names = case["largest_domain"], case.class_names
     where = _join([f"{names[i]} only in {case.domains[home[i]]}" for i in alone])
-    return topic.trouble(
-        "caution",
+    return topic.tell(
+        not len(alone),
         values,
+        "every class lives in several domains",
         f"Some classes occur in one domain: {where}.",
         "That could be a real class or that domain's instrument: look at its rows.",
     )
@@ -299,11 +300,13 @@ def find_empty_classes(case: Case) -> Finding:
     share = np.asarray(case["class_weight"])
     empty = case.classes(share < THRESHOLDS.empty)
     values, topic = {"smallest": float(share.min())}, Topic("empty", RICH)
-    if not empty:
-        rarest = f"the rarest class has {share.min():.1%} of the average domain"
-        return topic.fine(values, rarest)
-    reason = f"Some classes hold almost no rows: {_join(empty)}."
-    return topic.trouble("caution", values, reason, "Use fewer classes.")
+    return topic.tell(
+        not empty,
+        values,
+        f"the rarest class has {share.min():.1%} of the average domain",
+        f"Some classes hold almost no rows: {_join(empty)}.",
+        "Use fewer classes.",
+    )
 
 
 def find_other_solutions(case: Case) -> Finding:
@@ -367,18 +370,14 @@ def find_leak(case: Case) -> Finding | None:
         return None
     name = max(accuracy, key=accuracy.__getitem__)
     share, values = accuracy[name], {"accuracy": accuracy[name]}
-    of_array = name.isdigit()
     topic = Topic("W121", TABLE, "label shift", quiet=True)
-    if share < THRESHOLDS.leak:
-        best = f"column {name}" if of_array else f'"{name}"'
-        return topic.fine(
-            values,
-            f"no column names the domain by itself (best: {best}, {share:.0%} of rows)",
-        )
-    column = f"Column {name}" if of_array else f'"{name}"'
-    return topic.trouble(
-        "caution",
+    best, column = f'"{name}"', f'"{name}"'
+    if name.isdigit():  # of an array
+        best, column = f"column {name}", f"Column {name}"
+    return topic.tell(
+        share < THRESHOLDS.leak,
         values,
+        f"no column names the domain by itself (best: {best}, {share:.0%} of rows)",
         f"{column} alone names the domain in {share:.0%} of rows.",
         "Drop it unless it is a property of the class.",
     )
@@ -391,15 +390,12 @@ def find_copies(case: Case) -> Finding | None:
         return None
     share, values = count / case["n_rows"], {"rows": float(count), "excess": excess}
     topic = Topic("W122", TABLE, "label shift", quiet=True)
-    if share <= THRESHOLDS.repeats or excess <= COPIES_BY_CHANCE:
-        by_chance = count > 0 and excess <= COPIES_BY_CHANCE
-        as_expected = ", as many as chance gives in coarse data" * by_chance
-        return topic.fine(
-            values, f"{count} rows have a copy in another domain{as_expected}"
-        )
-    return topic.trouble(
-        "caution",
+    by_chance = excess <= COPIES_BY_CHANCE
+    as_expected = ", as many as chance gives in coarse data" * (count > 0 and by_chance)
+    return topic.tell(
+        share <= THRESHOLDS.repeats or by_chance,
         values,
+        f"{count} rows have a copy in another domain{as_expected}",
         f"{count} rows occur in more than one domain.",
         "Remove copies; they pull the domains together.",
     )

@@ -34,11 +34,6 @@ from shoal.validation._sampling import stratified_sample
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]
 
-SURE = 0.95  # a row belongs almost surely to a class
-LEVEL = 0.9  # of the interval that thin domains are measured by
-FIVE_POINTS = 0.05
-N_WORST = 10
-
 
 def diagnose(
     estimator: Any,
@@ -105,7 +100,9 @@ def diagnose(
     Some classes occur in one domain: c1 only in Biscoe, c2 only in Dream.
     """
     check_is_fitted(estimator)
-    _check_counts(n_permutations, n_simulations, n_restarts, max_rows)
+    check_whole(2, n_permutations=n_permutations, n_simulations=n_simulations)
+    check_whole(0, n_restarts=n_restarts)
+    check_whole(100, max_rows=max_rows)
     X = estimator._check_rows(X)
     codes = check_all_domains(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
@@ -133,7 +130,7 @@ def diagnose(
 
 def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
     weight = estimator.domain_weight_
-    reach = float(stats.norm.ppf((1 + LEVEL) / 2))
+    reach = float(stats.norm.ppf((1 + EFFORT.level) / 2))
     sizes = np.bincount(codes, _bag_sizes(estimator, X), minlength=len(weight))
     return {
         "n_rows": int(sizes.sum()),
@@ -141,7 +138,7 @@ def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
         "n_domains": len(weight),
         "n_classes": estimator.n_classes_,
         "rows_per_domain": np.rint(sizes).astype(int),
-        "rows_for_five_points": int(reach**2 / 4 / FIVE_POINTS**2),
+        "rows_for_five_points": int(reach**2 / 4 / EFFORT.five_points**2),
         "equal_weights": bool(np.ptp(weight) < 1e-9),
     }
 
@@ -205,7 +202,7 @@ def _richness(
     rng: np.random.Generator,
 ) -> Numbers:
     weighted = fitted.class_given_x * rows.row_weight[:, None]
-    sure = np.where(fitted.class_given_x > SURE, weighted, 0).sum(axis=0)
+    sure = np.where(fitted.class_given_x > EFFORT.surely, weighted, 0).sum(axis=0)
     T = estimator.domain_given_class_
     rank = supported_rank(rows.cells, rows.codes, random_state=draw_seed(rng))
     singular = np.linalg.svd(estimator.prevalence_, compute_uv=False)
@@ -271,14 +268,6 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
 # ---- small helpers -----------------------------------------------------------------
 
 
-def _check_counts(
-    n_permutations: Any, n_simulations: Any, n_restarts: Any, max_rows: Any
-) -> None:
-    check_whole(2, n_permutations=n_permutations, n_simulations=n_simulations)
-    check_whole(0, n_restarts=n_restarts)
-    check_whole(100, max_rows=max_rows)
-
-
 def _bag_sizes(estimator: Any, X: Any) -> Array | None:
     """Words per row of counts; None where every row counts once."""
     if not estimator._origin._counts_words:
@@ -299,7 +288,7 @@ def _root(square: Any) -> Any:
 def _worst_cells(square: Array, mass: Array) -> list[tuple[int, int, float]]:
     """Class, domain and shift of the entries that weigh most."""
     weight = np.nan_to_num(square) * mass
-    worst = np.argsort(-weight, axis=None, kind="stable")[:N_WORST]
+    worst = np.argsort(-weight, axis=None, kind="stable")[: EFFORT.n_worst]
     cells = zip(*np.unravel_index(worst, square.shape), strict=True)
     return [
         (int(y), int(d), float(_root(np.nan_to_num(square[y, d])))) for y, d in cells

@@ -96,6 +96,12 @@ class Effort:
     # the columns whose means differ most between domains.
     n_nearest: int = 5
     most_leak_columns: int = 200
+    # A row belongs almost surely to a class; cells of class and domain that are told.
+    surely: float = 0.95
+    n_worst: int = 10
+    # The interval by which the rows that a domain needs are measured, and its reach.
+    level: float = 0.9
+    five_points: float = 0.05
 
 
 THRESHOLDS = Thresholds()
