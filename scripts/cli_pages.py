@@ -12,9 +12,9 @@ from typer.main import get_command
 
 from shoal.cli._app import EXAMPLES, app
 from shoal.cli._messages import EXIT_CODES, sections
+from shoal.cli._models import Place
 from shoal.cli._options import Speech, Work
 from shoal.cli._reading import Source
-from shoal.cli._scaling import Place
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {
@@ -75,8 +75,9 @@ made). Wherever a command takes MODEL, the run folder and its `model/` both work
 
 **Privacy.** `--redact` leaves rows, ids, pictures, words and values that fewer than ten
 rows share, names of domains among them, out of everything that is written and said.
-Names of columns and of other domains stay: a model cannot be used without them. Data
-read in parts must have no such small domain (E114), and keep no checkpoint.
+Names of columns and of other domains stay: a model cannot be used without them. What
+may be told is on a list; a field or message that is not on it is left empty. Data read
+in parts must have no such small domain (E114), and keep no checkpoint.
 """
 
 MESSAGES_INTRODUCTION = """\

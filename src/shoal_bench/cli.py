@@ -92,7 +92,7 @@ def bench(
     as Markdown and CSV. plot: figures, in the folder "figures" of the store unless
     --out is given.
     """
-    with running("bench", **speech.options) as output:
+    with running("bench", speech) as output:
         if action is Action.list and grid is None:
             list_grids(output, store)
             return

@@ -103,7 +103,7 @@ def told(output: Output, n_runs: int, n_all: int) -> Iterator[Callable[..., None
         seen = count(1)
 
         def tell(spec: Any, record: dict[str, Any]) -> None:
-            if not (output.quiet or sys.stderr.isatty()):
+            if not (output.speech.quiet or sys.stderr.isatty()):
                 print(f"{spec}: {verdict(record)}", file=sys.stderr, flush=True)
             stages.advance(next(seen) / n_runs)
 

@@ -14,6 +14,7 @@ import shoal as package
 from shoal.cli import main
 from shoal.cli._app import EXAMPLES, app
 from shoal.cli._messages import EXIT_CODES, CommandError, catalogue
+from shoal.cli._options import Speech
 from shoal.cli._output import running
 from shoal.cli._tables import prevalence_table
 from shoal.exceptions import CodedWarning, CollapseWarning, CompileWarning, InputError
@@ -155,7 +156,7 @@ def test_a_value_out_of_range_is_told_with_the_range(cli, command, said):
     ],
 )
 def test_whatever_ends_a_command_has_a_code(capsys, error, code, text):
-    with pytest.raises(typer.Exit) as raised, running("toy"):
+    with pytest.raises(typer.Exit) as raised, running("toy", Speech()):
         raise error
     assert raised.value.exit_code == code
     captured = capsys.readouterr()
@@ -165,14 +166,14 @@ def test_whatever_ends_a_command_has_a_code(capsys, error, code, text):
 
 
 def test_traceback_only_with_debug(capsys):
-    with pytest.raises(typer.Exit), running("toy", debug=True):
+    with pytest.raises(typer.Exit), running("toy", Speech(debug=True)):
         raise RuntimeError("odd")
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_an_error_takes_back_data_and_files(capsys):
     def half_way() -> None:
-        with running("toy", as_json=True) as output:
+        with running("toy", Speech(as_json=True)) as output:
             output.data = {"half": "done"}
             output.show("not for stdout")
             raise CommandError("E140", "cannot write", "elsewhere")
@@ -196,18 +197,18 @@ def test_colour_only_when_wanted(capsys, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def said(**options) -> str:
-        with running("toy", **options) as output:
+        with running("toy", Speech(**options)) as output:
             output.warn("W139", "look", "there")
         return capsys.readouterr().err
 
     assert "\x1b[1;33m" in said()
-    assert "33m" not in said(color=False)
+    assert "33m" not in said(no_color=True)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "33m" not in said()
 
 
 def test_warnings_make_the_status_warning(capsys):
-    with running("toy", as_json=True) as output:
+    with running("toy", Speech(as_json=True)) as output:
         output.warn("W139", "look", "there")
     captured = capsys.readouterr()
     assert json.loads(captured.out)["status"] == "warning"
@@ -215,15 +216,18 @@ def test_warnings_make_the_status_warning(capsys):
 
 
 def test_strict_turns_warnings_into_exit_7(capsys):
-    with pytest.raises(typer.Exit) as raised, running("toy", strict=True) as output:
+    with (
+        pytest.raises(typer.Exit) as raised,
+        running("toy", Speech(strict=True)) as output,
+    ):
         output.warn("W139", "look", "there")
     assert raised.value.exit_code == 7
-    with running("toy", strict=True):
+    with running("toy", Speech(strict=True)):
         pass
 
 
 def test_warnings_with_a_code_keep_it(capsys):
-    with running("toy", as_json=True):
+    with running("toy", Speech(as_json=True)):
         said = CodedWarning("W143", "a value is new", "look at it")
         warnings.warn(said, stacklevel=1)
     (message,) = json.loads(capsys.readouterr().out)["messages"]
@@ -232,7 +236,7 @@ def test_warnings_with_a_code_keep_it(capsys):
 
 
 def test_warnings_of_estimators_are_coded_and_said_once(capsys):
-    with running("toy", as_json=True):
+    with running("toy", Speech(as_json=True)):
         for _ in range(2):
             warnings.warn("class 2 is empty", CollapseWarning, stacklevel=1)
         warnings.warn("numpy has moved on", DeprecationWarning, stacklevel=1)
@@ -244,7 +248,7 @@ def test_warnings_of_estimators_are_coded_and_said_once(capsys):
 
 def test_what_could_not_be_compiled_is_no_remark_about_the_fit(capsys):
     text = "compile=True failed for step (ValueError: no); pass compile=False"
-    with running("toy"):
+    with running("toy", Speech()):
         warnings.warn(text, CompileWarning, stacklevel=1)
     error = capsys.readouterr().err
     assert "warning[W161] compile=True failed for step (ValueError: no)\n" in error

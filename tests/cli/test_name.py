@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import shoal as package
-from shoal.cli._naming import split_merge
+from shoal.cli._name import split_merge
 from shoal.datasets._generated import make_latent_shift
 
 # ---- intervals where there are no draws ------------------------------------------

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from shoal.cli._messages import CommandError
-from shoal.cli._places import (
+from shoal.cli._runs import (
     RUN,
+    digests,
     filled_file,
     filled_folder,
-    fingerprints,
     refuse_existing,
     refuse_foreign,
 )
@@ -25,7 +25,7 @@ def write_run(folder: Path, table: str, command: str = "demo") -> None:
         (place / "table.csv").write_text(table)
         (place / "model").mkdir()
         (place / "model" / "weights").write_text(table)
-        record = {"schema": "shoal/1", "command": command, "files": fingerprints(place)}
+        record = {"schema": "shoal/1", "command": command, "files": digests(place)}
         (place / RUN).write_text(json.dumps(record))
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 from numpy.testing import assert_allclose
 
+from shoal.cli._options import Speech
 from shoal.cli._output import Output, PlainLines, Stage, Stages, clock
 
 PLAN = {"read": Stage("reading", 1), "fit": Stage("fitting", 3)}
@@ -59,7 +60,7 @@ def test_plain_lines(capsys):
 
 
 def test_verbose_lines_tell_the_memory(capsys):
-    with Output("toy", verbose=True).stages(PLAN) as stages:
+    with Output("toy", Speech(verbose=True)).stages(PLAN) as stages:
         stages.begin("read")
     assert re.fullmatch(r"\[1/2\] reading \[[\d,]+ MB\]\n", capsys.readouterr().err)
 
@@ -83,7 +84,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
 
 
 def test_quiet_says_nothing(capsys):
-    with Output("toy", quiet=True).stages(PLAN) as stages:
+    with Output("toy", Speech(quiet=True)).stages(PLAN) as stages:
         stages.begin("fit")
     assert capsys.readouterr() == ("", "")
 

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import shoal.report
 from shoal.cli import main
-from shoal.cli._messages import catalogue
+from shoal.cli._messages import allowed, catalogue
+from shoal.cli._output import Output
 from shoal.datasets import load_penguins
 
 #: In ids, in a rare category, in a rare domain, in a column not used, in labels.
@@ -203,6 +205,61 @@ def test_a_page_of_open_rows_is_not_drawn(fitted: Path, cli, tmp_path: Path):
     assert ended.code == 6
     assert "error[E135] the summary of the run shows rows" in ended.stderr
     assert not (tmp_path / "page.html").exists()
+
+
+# ---- what may be told is on a list ---------------------------------------------------
+
+
+def test_what_is_not_on_the_list_is_emptied():
+    told = {
+        "n_rows": 3,
+        "source": {"path": "Zebulon.csv", "rows": 3, "keeper": {"name": "Zebulon"}},
+        "columns": [{"name": "city", "role": "feature", "reason": "such as Zebulon"}],
+        "domains": {"Biscoe": 3},
+        "note": "Zebulon",
+        "keepers": ["Zebulon"],
+        "by_keeper": {"Zebulon": 3},
+        "age_of_keeper": 41,
+    }
+    assert allowed(told) == {
+        "n_rows": 3,
+        "source": {"path": "", "rows": 3, "keeper": {}},
+        "columns": [{"name": "city", "role": "feature", "reason": ""}],
+        "domains": {"Biscoe": 3},
+        "note": "",
+        "keepers": [],
+        "by_keeper": {},
+        "age_of_keeper": None,
+    }
+
+
+def test_a_new_field_of_a_summary_is_redacted_by_default(secret, cli, monkeypatch):
+    """Nobody has to think of --redact who adds a field."""
+    summarize = shoal.report.summarize
+
+    def with_more(*arguments, **options):
+        summary = summarize(*arguments, **options)
+        for record in (summary, summary["made"], summary["source"], *summary["cards"]):
+            record["keeper"] = {"Zebulon": ["Smallville", "patient-001"]}
+        return summary
+
+    monkeypatch.setattr(shoal.report, "summarize", with_more)
+    fit = ["fit", "birds.csv", *READ, "--k", "3", "--bootstrap", "5", "--out", "run"]
+    ended = cli(*fit, "--redact", "--json")
+    assert ended.code == 0, ended.stderr
+    assert found_in(ended.stdout + ended.stderr) == []
+    assert leaks(secret / "run") == {}
+    assert cli("report", "run", "--redact").code == 0  # all that it needs is there
+
+
+def test_a_message_without_a_word_on_safety_is_not_told(capsys):
+    unsafe = [code for code, told in catalogue().items() if not told.safe]
+    for code in unsafe:
+        output = Output("toy", redact=True)
+        output.warn(code, "Zebulon", "ask Zebulon")
+        assert [one.text for one in output.messages] == [catalogue()[code].title]
+    assert {"E001", "E116", "E119", "E130", "E134", "E143", "W121"} <= set(unsafe)
+    assert found_in(capsys.readouterr().err) == []
 
 
 # ---- in parts ----------------------------------------------------------------------

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from typer.main import get_command
 
     from shoal.cli._app import app
-    from shoal.cli._output import COMMAND_LINE
+    from shoal.cli._messages import COMMAND_LINE
     from shoal.exceptions import CodedError
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         code = 130
     except CodedError as error:  # before a command began, such as in its --config
-        code = _fail(error.code, error.text, error.hint, given[0], given)
+        code = _fail(error, given[0], given)
     except Exception as error:
         # typer's own errors, wherever its version keeps their classes
         if not hasattr(error, "format_message"):
@@ -50,16 +50,15 @@ def _fail_usage(error: Any, arguments: Sequence[str]) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "shoal"
     name = path.removeprefix("shoal").strip()
-    told = usage_message(error, arguments)
-    return _fail(told.code, told.text, told.hint, name, arguments)
+    return _fail(usage_message(error, arguments), name, arguments)
 
 
-def _fail(
-    code: str, text: str, hint: str, command: str, arguments: Sequence[str]
-) -> int:
+def _fail(told: Any, command: str, arguments: Sequence[str]) -> int:
+    """Tell an error that arose before a command could; its exit code."""
     from shoal.cli._messages import Message
+    from shoal.cli._options import Speech
     from shoal.cli._output import Output
 
-    as_json, color = "--json" in arguments, "--no-color" not in arguments
-    output = Output(command, as_json=as_json, color=color)
-    return output.fail(Message(code, text, hint)).exit_code
+    as_json, no_color = (flag in arguments for flag in ("--json", "--no-color"))
+    output = Output(command, Speech(as_json=as_json, no_color=no_color))
+    return output.fail(Message(told.code, told.text, told.hint)).exit_code

@@ -1,35 +1,46 @@
 """``shoal adapt``: the class mix of a place that the model has not seen."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Device, Loaded, Model, load_model
+from shoal.cli._models import Loaded, Machine, Model, Place, load_model
 from shoal.cli._options import (
-    Force,
-    Level,
-    Out,
-    Redact,
+    REQUIRED,
+    SafeResults,
     Speech,
     Work,
     with_groups,
     working,
 )
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._places import MANIFEST, RUN, filled_folder, refuse_existing
 from shoal.cli._reading import Data, Rows, name_of
-from shoal.cli._runs import MODEL, PREVALENCE, folder_of, write_csv, write_record
-from shoal.cli._scaling import Place, adapted
+from shoal.cli._runs import (
+    MANIFEST,
+    MODEL,
+    PREVALENCE,
+    RUN,
+    filled_folder,
+    folder_of,
+    refuse_existing,
+    write_csv,
+    write_record,
+)
 from shoal.cli._tables import current_records, prevalence_table
 
 FILES = (MODEL, PREVALENCE, RUN)
 # A fit score below this says that many rows are unlike anything seen.
 LEAST_FIT = 0.5
 
-DomainName = Annotated[
-    str, working("--domain-name", metavar="NAME", help="What to call the new domain.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class NewDomain(Machine):
+    """The new domain, and where a network looks at it."""
+
+    domain_name: str = working(REQUIRED, "What to call the new domain.", metavar="NAME")
+    level: float = working(0.9, "Coverage of the intervals.", min=0.01, max=0.999)
 
 
 @with_groups
@@ -39,13 +50,9 @@ def adapt(
     rows: Rows,
     work: Work,
     place: Place,
+    new: NewDomain,
+    results: SafeResults,
     speech: Speech,
-    domain_name: DomainName,
-    level: Level = 0.9,
-    device: Device = "auto",
-    out: Out = None,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """The class mix of a new domain, with intervals; the classes stay as they are.
 
@@ -56,22 +63,26 @@ def adapt(
     means nothing.
     """
     plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
-    with running("adapt", redact=redact, **speech.options) as output:
-        folder = out or default_folder(model, domain_name)
-        refuse_existing(folder, (*FILES, MANIFEST), force=force)
+    with running("adapt", speech, redact=results.redact) as output:
+        folder = results.out or default_folder(model, new.domain_name)
+        refuse_existing(folder, (*FILES, MANIFEST), force=results.force)
         refuse_in_place(folder, model)
         with output.stages(plan) as stages:
             stages.begin("read")
-            loaded = load_model(model, device)
-            name = new_name(loaded, domain_name)
+            loaded = load_model(model, new.device)
+            name = new_name(loaded, new.domain_name)
             if place.in_parts(data):
+                from shoal.scale import adapt
+
                 stages.begin("adapt")
-                found = adapted(stages, loaded, data, rows, work, place, level)
+                how = {"level": new.level, "seed": work.seed}
+                found = place.ask(adapt, stages, loaded, data, rows, **how)
             else:
                 table = loaded.table(output, data, rows, require_domain=False)
                 stages.begin("adapt")
-                found = loaded.model.adapt(table.X, level=level, random_state=work.seed)
-            output.data = describe(found, name)
+                how = {"level": new.level, "random_state": work.seed}
+                found = loaded.model.adapt(table.X, **how)
+            output.found(describe(found, name))
             write(output, folder, loaded, found, name)
         show(output)
 
@@ -85,28 +96,22 @@ def default_folder(model: Path, name: str) -> Path:
 def refuse_in_place(folder: Path, model: Path) -> None:
     """Raise E136 for the folder of the model itself, also with --force."""
     if folder.resolve() in (model.resolve(), folder_of(model).resolve()):
-        raise CommandError(
-            "E136", f'"{folder}" holds the model to adapt', "choose another --out"
-        )
+        text = f'"{folder}" holds the model to adapt'
+        raise CommandError("E136", text, "choose another --out")
 
 
 def new_name(loaded: Loaded, text: str) -> Any:
     """The name as the other domains are: a number where all of them are numbers."""
     if not text.strip():
-        raise CommandError(
-            "E002",
-            f'--domain-name is empty, got "{text}"',
-            "say what to call the new domain",
-        )
+        empty = f'--domain-name is empty, got "{text}"'
+        raise CommandError("E002", empty, "say what to call the new domain")
     domains = loaded.model.domains_
     whole = domains.dtype.kind in "iu" and re.fullmatch(r"-?\d+", text)
     name = int(text) if whole else text
     if name in domains.tolist():
-        raise CommandError(
-            "E002",
-            f'the model knows a domain "{text}" already',
-            "choose another --domain-name, or use `shoal predict`",
-        )
+        known = f'the model knows a domain "{text}" already'
+        hint = "choose another --domain-name, or use `shoal predict`"
+        raise CommandError("E002", known, hint)
     return name
 
 
@@ -151,10 +156,7 @@ def write(
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
         write_csv(place / PREVALENCE, records)
         details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
-        arguments = output.arguments
-        if output.redact:  # both may name files after somebody
-            details, arguments = {"fit_score": found["fit_score"]}, ()
-        write_record(place, "adapt", arguments, details)
+        write_record(place, output, details)
     output.files = [folder / name for name in FILES]
 
 

@@ -4,31 +4,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import Message, write_json
-from shoal.cli._options import Force, Out, Redact, Speech, Work, with_groups
+from shoal.cli._options import SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._places import filled_folder, refuse_existing
 from shoal.cli._reading import Data, Source, name_of, read
-from shoal.cli._redacting import safe_source
+from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table, shortened_table
 
 if TYPE_CHECKING:
     from shoal.io import Table
 
 
-# ---- check ---------------------------------------------------------------------------
-
 FILE = "check.json"
 
 
 @with_groups
 def check(
-    data: Data,
-    source: Source,
-    work: Work,
-    speech: Speech,
-    out: Out = None,
-    redact: Redact = False,
-    force: Force = False,
+    data: Data, source: Source, work: Work, results: SafeResults, speech: Speech
 ) -> None:
     """How each column is read, rows per domain, what stands out; fits nothing.
 
@@ -37,16 +28,16 @@ def check(
     the domain away. With --out, writes check.json.
     """
     plan = {"read": Stage(f"reading {name_of(data)}"), "look": Stage("looking at it")}
-    with running("check", redact=redact, **speech.options) as output:
+    out = results.out
+    with running("check", speech, redact=results.redact) as output:
         if out is not None:
-            refuse_existing(out, [FILE], force=force)
+            refuse_existing(out, [FILE], force=results.force)
         with output.stages(plan) as stages:
             stages.begin("read")
-            table = read(output, data, source, work.seed, redact=redact)
+            table = read(output, data, source, work.seed)
             stages.begin("look")
-            output.data = describe(table, work.seed, redact=redact)
-        for remark in remarks(output.data):
-            output.warn(remark.code, remark.text, remark.hint)
+            output.found(describe(table, work.seed))
+        output.warn_all(remarks(output.data))
         if out is not None:
             with filled_folder(out) as place:
                 write_json(place / FILE, output.data)
@@ -113,7 +104,7 @@ def _span(ends: list[int]) -> str:
     return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"
 
 
-# ---- What ``check`` says about a table before any fit --------------------------------
+# ---- what is said about a table before any fit ---------------------------------------
 
 # Rows looked at for leaks and copies; more would only sharpen the second digit.
 MOST_ROWS = 20_000
@@ -132,22 +123,19 @@ UNSEEN = {
 }
 
 
-def describe(table: "Table", seed: int, *, redact: bool = False) -> dict[str, Any]:
-    """Columns, domains, leaks, copies and size, as plain numbers and words.
-
-    With ``redact``, without words that may come from a cell or a path.
-    """
+def describe(table: "Table", seed: int) -> dict[str, Any]:
+    """Columns, domains, leaks, copies and size, as plain numbers and words."""
     import numpy as np
 
     domains, codes = np.unique(np.asarray(table.domains, str), return_inverse=True)
     sizes, has_columns = np.bincount(codes), table.X is not None
     return {
         "kind": table.kind,
-        "source": safe_source(table.source) if redact else table.source,
+        "source": table.source,
         "n_rows": table.n_rows,
         "n_features": len(table.feature_names),
         "columns": [
-            {"name": one.name, "role": one.role, "reason": "" if redact else one.reason}
+            {"name": one.name, "role": one.role, "reason": one.reason}
             for one in table.columns
         ],
         "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),

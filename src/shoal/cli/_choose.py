@@ -1,46 +1,49 @@
 """``shoal choose``: how many classes, as a curve and a choice."""
 
 import time
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from shoal.cli._fitting import choose_k, nothing_to_find
-from shoal.cli._imaging import Encoder, embed_table, plan_images
+from shoal.cli._fit import choose_k, nothing_to_find
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._options import (
-    Force,
-    Out,
-    Redact,
-    Speech,
-    Work,
-    refuse_no_encoder,
-    with_groups,
-    working,
-)
+from shoal.cli._networks import Encoder, with_features
+from shoal.cli._options import SafeResults, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._places import filled_folder, refuse_existing
 from shoal.cli._reading import Data, Source, name_of, read, refuse_images
+from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table
 
 FILES = ("choose.json", "choose.png")
 
-Range = Annotated[
-    str | None,
-    working("--k", metavar="LOW:HIGH", help="Numbers of classes to try, such as 2:8."),
-]
-Repeats = Annotated[
-    int, working("--repeats", min=0, help="Resamples behind the stability.")
-]
-TimeLimit = Annotated[
-    float | None,
-    working(
-        "--time-limit",
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """What is tried."""
+
+    k: str | None = working(
+        None, "Numbers of classes to try, such as 2:8.", metavar="LOW:HIGH"
+    )
+    repeats: int = working(5, "Resamples behind the stability.", min=0)
+    time_limit: float | None = working(
+        None,
+        "Begin nothing new after so long; the likeliest numbers come first.",
         min=1,
         metavar="SECONDS",
-        help="Begin nothing new after so long; the likeliest numbers come first.",
-    ),
-]
+    )
+
+    @property
+    def numbers(self) -> range | None:
+        """Numbers of classes as given, both ends included."""
+        if self.k is None:
+            return None
+        low, _, high = self.k.partition(":")
+        high = high or low
+        if not (low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high)):
+            text = "k must be a whole number from 2, or a range such as 2:8, got "
+            raise CommandError("E002", f'{text}"{self.k}"', "write --k 2:8")
+        return range(int(low), int(high) + 1)
 
 
 @with_groups
@@ -49,13 +52,9 @@ def choose(
     source: Source,
     encoder: Encoder,
     work: Work,
+    trials: Trials,
+    results: SafeResults,
     speech: Speech,
-    k: Range = None,
-    repeats: Repeats = 5,
-    time_limit: TimeLimit = None,
-    out: Out = None,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """How many classes the data support: a curve and a choice, or "no clear number".
 
@@ -64,54 +63,38 @@ def choose(
     between domains alone. A folder of images needs --encoder. With --out, writes
     choose.json and a figure.
     """
-    plan = {"read": Stage(f"reading {name_of(data)}")} | plan_images(encoder)
+    plan = {"read": Stage(f"reading {name_of(data)}")} | encoder.plan()
     plan |= {"choose": Stage("trying numbers of classes", 10)}
-    with running("choose", redact=redact, **speech.options) as output:
-        candidates = parse_range(k)
-        refuse_no_encoder(encoder)
-        if out is not None:
-            refuse_existing(out, FILES, force=force)
+    with running("choose", speech, redact=results.redact) as output:
+        candidates = trials.numbers
+        encoder.refuse_unused()
+        if results.out is not None:
+            refuse_existing(results.out, FILES, force=results.force)
         with output.stages(plan) as stages:
             stages.begin("read")
-            table = read(output, data, source, work.seed, redact=redact)
-            if encoder.given:
-                table, _ = embed_table(
-                    output, stages, table, encoder, work, skip_bad=source.skip_bad
-                )
+            table = read(output, data, source, work.seed)
+            skip_bad = source.skip_bad
+            table, _ = with_features(
+                output, stages, table, encoder, work, skip_bad=skip_bad
+            )
             refuse_images(table)
             stages.begin("choose")
-            begun = time.monotonic()
+            begun, limit = time.monotonic(), trials.time_limit
             choice = choose_k(
                 table,
                 work,
                 n_classes=candidates,
-                n_resamples=repeats,
-                time_limit=time_limit,
+                n_resamples=trials.repeats,
+                time_limit=limit,
             )
         if not choice.signal:
             gain = choice.held_out.max() - choice.baseline
             raise nothing_to_find(f"gain {gain:.3f} nats, within chance")
-        gone = time.monotonic() - begun
-        output.data = describe(choice)
-        output.data["time_was_up"] = time_limit is not None and gone > time_limit
-        if out is not None:
-            output.files = write(out, choice, output.data)
+        was_up = limit is not None and time.monotonic() - begun > limit
+        output.found(describe(choice) | {"time_was_up": was_up})
+        if results.out is not None:
+            output.files = write(results.out, choice, output.data)
         show(output)
-
-
-def parse_range(text: str | None) -> range | None:
-    """Numbers of classes as given, both ends included."""
-    if text is None:
-        return None
-    low, _, high = text.partition(":")
-    high = high or low
-    if not (low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high)):
-        raise CommandError(
-            "E002",
-            f'k must be a whole number from 2, or a range such as 2:8, got "{text}"',
-            "write --k 2:8",
-        )
-    return range(int(low), int(high) + 1)
 
 
 def describe(choice: Any) -> dict[str, Any]:

@@ -4,22 +4,24 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from shoal.cli._fit import results, show_results, summary_of, write_run
-from shoal.cli._fitting import Settings, find_classes, plan_fit
+from shoal.cli._fit import (
+    Fitted,
+    Settings,
+    find_classes,
+    found_by,
+    plan_fit,
+    summary_of,
+    write_run,
+)
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Force, Speech, Work, speaking, with_groups
+from shoal.cli._options import Results, Speech, Work, speaking, with_groups
 from shoal.cli._output import Output, Stage, Stages, running
-from shoal.cli._places import refuse_existing, refuse_foreign
-from shoal.cli._runs import FILES, REPORT
-from shoal.cli._tables import percent, plain_table
-
-if TYPE_CHECKING:
-    from shoal.cli._fitting import Fitted
-
+from shoal.cli._runs import FILES, REPORT, refuse_existing, refuse_foreign
+from shoal.cli._tables import percent, plain_table, show_results
 
 # ---- demo data -----------------------------------------------------------------------
 
@@ -161,7 +163,7 @@ def compare_plan() -> dict[str, Stage]:
     return {name: Stage(f"comparing: {name}", 2) for name in OTHERS}
 
 
-def compare(stages: Stages, fitted: "Fitted", seed: int) -> list[Record]:
+def compare(stages: Stages, fitted: Fitted, seed: int) -> list[Record]:
     """Agreement of every method with the labels that none of them saw.
 
     Others get the number of classes that shoal found, and columns of unit spread.
@@ -219,18 +221,18 @@ Which = Annotated[
     str,
     typer.Argument(metavar="[penguins|digits]", help="Which data.", show_default=False),
 ]
-DemoOut = Annotated[
-    Path, speaking("--out", metavar="DIR", help="Folder for the results.")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoResults(Results):
+    """Where results go; there is always a place."""
+
+    out: Path = speaking(Path("shoal-demo"), "Folder for the results.", metavar="DIR")
 
 
 @with_groups
 def demo(
-    work: Work,
-    speech: Speech,
-    which: Which = "penguins",
-    out: DemoOut = Path("shoal-demo"),
-    force: Force = False,
+    work: Work, results: DemoResults, speech: Speech, which: Which = "penguins"
 ) -> None:
     """Discover the penguins' species from their islands: offline, in seconds.
 
@@ -240,11 +242,12 @@ def demo(
     data, to try the next commands on. `shoal demo digits` deals handwritten digits to
     twelve sites and finds the digits. An earlier demo in the folder is replaced.
     """
-    with running("demo", **speech.options) as output:
+    out = results.out
+    with running("demo", speech) as output:
         refuse_unknown(which)
         settings = Settings(work, k=KNOWN_K.get(which))
         files = (*FILES, f"{which}.csv", NEW)
-        if force:
+        if results.force:
             refuse_existing(out, files, force=True)
         else:
             refuse_foreign(out, files, "demo")
@@ -260,7 +263,7 @@ def demo(
             summary = summary_of(output, fitted, work, out, **extra)
             tables = {f"{which}.csv": data.frame, NEW: data.new}
             write_run(output, out, fitted, summary, tables=tables)
-        output.data = results(fitted, summary) | {"agreement": agreement}
+        output.data = found_by(fitted, summary) | {"agreement": agreement}
         show(output, data, out)
 
 

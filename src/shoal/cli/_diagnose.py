@@ -3,39 +3,35 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from shoal.cli._fit import K
-from shoal.cli._fitting import Settings, fit_only, parse_k
-from shoal.cli._imaging import Encoder, embed_table, plan_images
+from shoal.cli._fit import Settings, fit_only
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._models import load_model
+from shoal.cli._models import Place, diagnosis_of, load_model, opened
+from shoal.cli._networks import Encoder, with_features
 from shoal.cli._options import (
-    Force,
-    Out,
-    Redact,
+    Classes,
+    SafeResults,
     Speech,
     Work,
     is_typed,
-    refuse_no_encoder,
     with_groups,
     working,
 )
 from shoal.cli._output import Output, Stage, Stages, running
-from shoal.cli._places import filled_folder, refuse_existing
-from shoal.cli._reading import Data, Rows, Source, name_of, read
-from shoal.cli._redacting import without_rare_names
-from shoal.cli._runs import DIAGNOSTICS
-from shoal.cli._scaling import Place, diagnosed, opened
+from shoal.cli._reading import Data, Rows, Source, name_of, read, without_rare_names
+from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
 from shoal.cli._tables import VERDICTS, findings_table, warn_findings
 
-ModelOption = Annotated[
-    Path | None,
-    working("--model", metavar="MODEL", help="Judge this model instead of a new fit."),
-]
-Permutations = Annotated[
-    int, working("--permutations", min=2, help="Shuffles that show what chance gives.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Classes):
+    """What is judged, and how."""
+
+    model: Path | None = working(
+        None, "Judge this model instead of a new fit.", metavar="MODEL"
+    )
+    permutations: int = working(100, "Shuffles that show what chance gives.", min=2)
 
 
 @with_groups
@@ -45,13 +41,9 @@ def diagnose(
     encoder: Encoder,
     work: Work,
     place: Place,
+    judged: Judged,
+    results: SafeResults,
     speech: Speech,
-    model: ModelOption = None,
-    k: K = "auto",
-    permutations: Permutations = 100,
-    out: Out = None,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """Whether the classes should be trusted: every check, its number, what to do.
 
@@ -61,34 +53,31 @@ def diagnose(
     fitted for the purpose, for which a folder of images needs --encoder. With --out,
     writes diagnostics.json.
     """
-    with running("diagnose", redact=redact, **speech.options) as output:
-        settings = Settings(work, parse_k(k), more_stages=plan_images(encoder))
+    out = results.out
+    with running("diagnose", speech, redact=results.redact) as output:
+        settings = Settings(work, judged.number, more_stages=encoder.plan())
         if out is not None:
-            refuse_existing(out, [DIAGNOSTICS], force=force)
-        with output.stages(_plan(name_of(data), model, settings)) as stages:
+            refuse_existing(out, [DIAGNOSTICS], force=results.force)
+        with output.stages(_plan(name_of(data), judged.model, settings)) as stages:
             # a model is asked of all rows; for a fit, a sample is all that must fit
-            whole = model is not None or source.sample is None
+            whole = judged.model is not None or source.sample is None
             in_parts = place.in_parts(data, whole=whole)
-            if model is not None:
+            if judged.model is not None:
                 refuse_fitting(encoder, in_parts=in_parts)
             else:
-                refuse_no_encoder(encoder)
-            question = Question(
-                output, stages, data, source, encoder, place, model, settings,
-                permutations,
-            )  # fmt: skip
+                encoder.refuse_unused()
+            asked = (data, source, encoder, place, judged, settings)
+            question = Question(output, stages, *asked)
             found = question.ask_in_parts() if in_parts else question.ask()
-        found = without_rare_names(found) if redact else found
-        output.data = found.to_dict()
+        found = without_rare_names(found) if output.redact else found
+        output.found(found.to_dict())
         if out is not None:
             with filled_folder(out) as temporary:
                 write_json(temporary / DIAGNOSTICS, output.data)
             output.files = [out / DIAGNOSTICS]
         warn_findings(output, output.data["findings"])
-        output.show(
-            findings_table(output.data["findings"]),
-            f"Verdict: {VERDICTS[found.verdict]}",
-        )
+        checks = findings_table(output.data["findings"])
+        output.show(checks, f"Verdict: {VERDICTS[found.verdict]}")
         output.show_files()
 
 
@@ -133,77 +122,68 @@ class Question:
     source: Source
     encoder: Encoder
     place: Place
-    model: Path | None
+    judged: Judged
     settings: Settings
-    n_permutations: int
-
-    @property
-    def seed(self) -> int:
-        """Of all chance."""
-        return self.settings.work.seed
 
     def ask(self) -> Any:
         """The diagnosis by all rows."""
         from threadpoolctl import threadpool_limits
 
-        from shoal.analysis.diagnose import with_columns
-
         self.stages.begin("read")
         with threadpool_limits(1):
-            table, judged = self._fit() if self.model is None else self._load()
-            self.stages.begin("diagnose")
-            found = judged.diagnose(
-                table.X,
-                table.domains,
-                n_permutations=self.n_permutations,
-                random_state=self.seed,
-            )
-            return with_columns(found, table.feature_names)
-
-    def _fit(self) -> tuple[Any, Any]:
-        output, stages, work = self.output, self.stages, self.settings.work
-        table = read(output, self.data, self.source, self.seed, redact=output.redact)
-        if self.encoder.given:
-            skip_bad = self.source.skip_bad
-            table, _ = embed_table(
-                output, stages, table, self.encoder, work, skip_bad=skip_bad
-            )
-        judged, _ = fit_only(output, stages, table, self.settings)
-        return table, judged
-
-    def _load(self) -> tuple[Any, Any]:
-        assert self.model is not None
-        loaded = load_model(self.model, self.encoder.device)
-        table = loaded.known_table(self.output, self.data, self.source)
-        return table, loaded.model
+            if self.judged.model is None:
+                table, model = self._fit()
+            else:
+                loaded = load_model(self.judged.model, self.encoder.device)
+                table = loaded.known_table(self.output, self.data, self.source)
+                model = loaded.model
+            return self._diagnose(model, table)
 
     def ask_in_parts(self) -> Any:
         """The diagnosis by a sample of data that are read in parts."""
         from threadpoolctl import threadpool_limits
 
-        data, source, place, work = (
-            self.data, self.source, self.place, self.settings.work
-        )  # fmt: skip
         self.stages.begin("read")
-        if self.model is not None:
-            loaded = load_model(self.model, self.encoder.device)
-            asked = (loaded, data, source, self.seed, place)
-            with threadpool_limits(1):
-                return diagnosed(self.stages, *asked, self.n_permutations)
-        with (
-            threadpool_limits(1),
-            opened(
-                self.output,
-                self.stages,
-                data,
-                source,
-                work,
-                place,
-                redact=self.output.redact,
-            ) as parts,  # fmt: skip
-        ):
+        with threadpool_limits(1):
+            if self.judged.model is None:
+                return self._fit_in_parts()
+            return self._load_in_parts(self.judged.model)
+
+    def _fit(self) -> tuple[Any, Any]:
+        output, stages, work = self.output, self.stages, self.settings.work
+        skip_bad = self.source.skip_bad
+        table = read(output, self.data, self.source, work.seed)
+        table, _ = with_features(
+            output, stages, table, self.encoder, work, skip_bad=skip_bad
+        )
+        model, _ = fit_only(output, stages, table, self.settings)
+        return table, model
+
+    def _fit_in_parts(self) -> Any:
+        asked = (self.data, self.source, self.settings.work, self.place)
+        with opened(self.output, self.stages, *asked) as parts:
             assert parts is not None  # asked before, in the same words
             learning = replace(self.settings, learn=parts.learn)
-            judged, _ = fit_only(self.output, self.stages, parts.table, learning)
-            self.stages.begin("diagnose")
-            return parts.diagnose(judged, self.n_permutations, self.seed)
+            model, _ = fit_only(self.output, self.stages, parts.table, learning)
+            return parts.with_sizes(self._diagnose(model, parts.table))
+
+    def _diagnose(self, model: Any, table: Any) -> Any:
+        self.stages.begin("diagnose")
+        shuffles = self.judged.permutations
+        return diagnosis_of(model, table, self.settings.work, n_permutations=shuffles)
+
+    def _load_in_parts(self, model: Path) -> Any:
+        from shoal.scale import diagnose
+        from shoal.scale._settings import SETTINGS
+
+        return self.place.ask(
+            diagnose,
+            self.stages,
+            load_model(model, self.encoder.device),
+            self.data,
+            self.source,
+            sample=self.source.sample or SETTINGS.sample,
+            n_permutations=self.judged.permutations,
+            seed=self.settings.work.seed,
+            drop_missing_domain=self.source.drop_missing_domain,
+        )

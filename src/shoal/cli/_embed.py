@@ -2,23 +2,24 @@
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 from shoal.cli._messages import CommandError
 from shoal.cli._networks import (
-    Batch,
-    Device,
+    BATCH,
     Images,
     Pictures,
+    encode_images,
     list_folder,
+    load_network,
     network_errors,
     start_torch,
-    warn,
 )
 from shoal.cli._options import (
-    Force,
-    Redact,
+    REQUIRED,
+    SafeResults,
     Speech,
     Work,
     speaking,
@@ -26,48 +27,41 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._places import filled_file, refuse_existing
-from shoal.cli._pretrain import ENCODER
+from shoal.cli._runs import filled_file, refuse_existing
 from shoal.cli._tables import shortened_table
 
-if TYPE_CHECKING:
-    from shoal.vision._nets import Backbone
 
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """The network, and where it computes."""
 
-Weights = Annotated[
-    Path,
-    working(
-        "--weights",
+    weights: Path = working(
+        REQUIRED,
+        "Folder that `shoal pretrain` wrote, or a .safetensors or .pt file.",
         metavar="PATH",
-        help="Folder that `shoal pretrain` wrote, or a .safetensors or .pt file.",
         show_default=False,
-    ),
-]
-Layers = Annotated[
-    int | None, working("--depth", help="18, 34 or 50, if the file does not tell.")
-]
-Stem = Annotated[
-    str | None, working("--stem", help="cifar or imagenet, if the file does not tell.")
-]
-OutFile = Annotated[
-    Path | None, speaking("--out", metavar="FILE", help="Where to: an .npz file.")
-]
+    )
+    batch: int = working(BATCH, "Images at a time.", min=1)
+    depth: int | None = working(None, "18, 34 or 50, if the file does not tell.")
+    stem: str | None = working(None, "cifar or imagenet, if the file does not tell.")
+    device: str = working("auto", "auto, cpu, cuda or cuda:1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesFile(SafeResults):
+    """Where the features go."""
+
+    out: Path | None = speaking(None, "Where to: an .npz file.", metavar="FILE")
 
 
 @with_groups
 def embed(
     images: Images,
-    weights: Weights,
     pictures: Pictures,
     work: Work,
+    network: Network,
+    results: FeaturesFile,
     speech: Speech,
-    batch: Batch = 1024,
-    depth: Layers = None,
-    stem: Stem = None,
-    device: Device = "auto",
-    out: OutFile = None,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """Features of images from a network, as a file for `shoal fit`.
 
@@ -76,100 +70,40 @@ def embed(
     (rows of unit length), its domain, its file as id and, where images lie in
     IMAGES/<domain>/<class>/, that class as label.
     """
-    path = out or Path(f"{images.absolute().name}-features.npz")
-    plan = {"load": Stage(f"loading {weights}"), "embed": Stage("embedding", 20)}
-    with running("embed", redact=redact, **speech.options) as output:
+    path = results.out or Path(f"{images.absolute().name}-features.npz")
+    load = Stage(f"loading {network.weights}")
+    with running("embed", speech, redact=results.redact) as output:
         if path.suffix != ".npz":
             text = f'cannot tell the format of "{path}"'
             raise CommandError("E102", text, "end the name of --out with .npz")
-        refuse_existing(path, force=force)
-        place = start_torch(device, work.threads)
-        with output.stages(plan) as stages, network_errors(batch):
+        refuse_existing(path, force=results.force)
+        place = start_torch(network.device, work.threads)
+        plan = {"load": load, "embed": Stage("embedding", 20)}
+        with output.stages(plan) as stages, network_errors(network.batch):
             stages.begin("load")
-            net, size = load(weights, depth, stem, pictures.size)
+            told = (pictures.size, network.depth, network.stem)
+            net, size = load_network(network.weights, *told)
             listed = list_folder(output, images, pictures)
             stages.begin("embed")
-            bunch, seconds = encode(
+            begun = time.perf_counter()
+            bunch = encode_images(
+                stages,
                 net,
                 listed,
                 size=size,
                 skip_bad=pictures.skip_bad,
-                batch_size=batch,
+                batch_size=network.batch,
                 device=place,
-                on_batch=lambda n_files: stages.advance(n_files / len(listed.names)),
             )
-        warn(output, bunch.messages)
+            seconds = time.perf_counter() - begun
+        output.warn_all(bunch.messages)
         warn_domains(output, listed.domains, bunch.domains)
-        bunch = nameless(bunch) if redact else bunch
+        bunch = nameless(bunch) if output.redact else bunch
         write(path, bunch)
         output.files = [path]
-        output.data = describe(bunch) | {
-            "size": size,
-            "images_per_second": len(bunch.X) / seconds,
-            "device": str(place),
-        }
+        speed = {"images_per_second": len(bunch.X) / seconds, "device": str(place)}
+        output.found(describe(bunch) | {"size": size, **speed})
         show(output)
-
-
-def find_weights(path: Path) -> Path:
-    """The file of weights that a path means; E101 where there is none."""
-    file = path / ENCODER if path.is_dir() else path
-    if not file.is_file():
-        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
-        raise CommandError("E101", f'no weights at "{file}"', hint)
-    return file
-
-
-def load(
-    weights: Path, depth: int | None, stem: str | None, size: int | None
-) -> tuple["Backbone", int]:
-    """The network, and the size of images that it is used to."""
-    from shoal.vision._backbone import load_backbone, resnet_like
-
-    file = find_weights(weights)
-    found = architecture(file)
-    told = depth is not None or stem is not None
-    try:
-        net = load_backbone(file, resnet_like(found, depth, stem) if told else None)
-    except ValueError as error:
-        hint = "give weights of a ResNet-18, 34 or 50 with torchvision's names"
-        if found is not None:  # so it was --depth or --stem that did not fit
-            of_file = found.removeprefix("resnet").replace("-", " --stem ")
-            hint = f"the file needs --depth {of_file}"
-        text = str(error).partition("; give")[0]
-        raise CommandError("E135", text, hint) from error
-    return net, size or usual_size(file)
-
-
-def architecture(file: Path) -> str | None:
-    """Name of a file's network, if known; E135 for one that holds no weights at all."""
-    from shoal.vision._backbone import backbone_weights, find_backbone, read_weights
-
-    try:
-        return find_backbone(backbone_weights(read_weights(file)))
-    except ValueError as error:
-        text, _, fix = str(error).partition("; ")
-        hint = fix or "give a whole file of named tensors, best as .safetensors"
-        raise CommandError("E135", text, hint) from error
-
-
-def usual_size(file: Path) -> int:
-    """The size of images that the file tells; E135 where it is no number."""
-    from shoal.vision._backbone import find_size
-
-    try:
-        return find_size(file)
-    except ValueError as error:
-        text = str(error).partition("; give")[0]
-        raise CommandError("E135", text, "see --size") from error
-
-
-def encode(net: "Backbone", listed: Any, **options: Any) -> tuple[Any, float]:
-    """Features of the images, and the seconds that they took."""
-    from shoal.vision._encode import encode_files
-
-    begun = time.perf_counter()
-    return encode_files(net, listed, **options), time.perf_counter() - begun
 
 
 def warn_domains(output: Output, listed: Any, embedded: Any) -> None:

@@ -16,7 +16,7 @@ def explain(
     speech: Speech,
 ) -> None:
     """What a coded message means and what to do about it."""
-    with running("explain", **speech.options) as output:
+    with running("explain", speech) as output:
         by_lower = {known.lower(): known for known in catalogue()}
         known = by_lower.get(code.lower())
         if known is None:

@@ -1,64 +1,73 @@
-"""``shoal fit``: from a table to classes, prevalences, checks and a report."""
+"""``shoal fit``: from a table to classes, prevalences, checks and a report.
+
+Numpy and scikit-learn are imported inside the functions: the command line must be able
+to print its help without them.
+"""
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from shoal.cli._fitting import Fitted, Settings, find_classes, parse_k, plan_fit
-from shoal.cli._imaging import TunedEncoder, embed_table, plan_images
-from shoal.cli._naming import names_from
+from shoal.cli._messages import CommandError
+from shoal.cli._models import InParts, Place, diagnosis_of, opened
+from shoal.cli._name import Names, names_from, renamed
+from shoal.cli._networks import TunedEncoder, with_features
 from shoal.cli._options import (
-    Force,
-    Level,
-    Out,
-    Redact,
+    Classes,
+    SafeResults,
     Speech,
     Work,
-    refuse_no_encoder,
     speaking,
     with_groups,
     working,
 )
-from shoal.cli._output import Output, running
-from shoal.cli._places import filled_folder, refuse_existing
-from shoal.cli._reading import Data, Source, h5ad_of, name_of, read
-from shoal.cli._redacting import without_rare_names
-from shoal.cli._report import ImagesFolder, pictures_of
-from shoal.cli._runs import FILES, REPORT, write_record, write_results
-from shoal.cli._scaling import Place, opened, show_costs
-from shoal.cli._tables import VERDICTS, percent, prevalence_table, warn_findings
+from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._reading import (
+    Data,
+    Source,
+    h5ad_of,
+    name_of,
+    read,
+    refuse_images,
+    without_rare_names,
+)
+from shoal.cli._report import Shown, pictures_of
+from shoal.cli._runs import (
+    FILES,
+    REPORT,
+    filled_folder,
+    refuse_existing,
+    write_record,
+    write_results,
+)
+from shoal.cli._tables import show_results
+from shoal.exceptions import CodedError
 
-K = Annotated[
-    str, working("--k", metavar="N|auto", help="Number of classes; auto chooses it.")
-]
-Bootstrap = Annotated[
-    int, working("--bootstrap", min=2, help="Resamples behind the intervals.")
-]
-Names = Annotated[
-    Path | None,
-    working(
-        "--names",
-        metavar="FILE|RUN",
-        help='Names of classes: JSON {"c0": "Adelie"}, or an earlier run to take them '
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting(Classes):
+    """What is asked of a fit."""
+
+    bootstrap: int = working(200, "Resamples behind the intervals.", min=2)
+    level: float = working(0.9, "Coverage of the intervals.", min=0.01, max=0.999)
+    names: Path | None = working(
+        None,
+        'Names of classes: JSON {"c0": "Adelie"}, or an earlier run to take them '
         "from where classes match.",
-    ),
-]
-Reruns = Annotated[
-    int,
-    working(
-        "--reruns",
-        min=0,
-        help="Fits from other seeds, and with k-1 and k+1, for the report.",
-    ),
-]
-NoCells = Annotated[
-    bool, speaking("--no-cells", help="Of an h5ad file, write no copy with classes.")
-]
-NoReport = Annotated[bool, speaking("--no-report", help="Write no report.html.")]
+        metavar="FILE|RUN",
+    )
+    reruns: int = working(
+        0, "Fits from other seeds, and with k-1 and k+1, for the report.", min=0
+    )
+    no_report: bool = speaking(False, "Write no report.html.")
+    no_cells: bool = speaking(False, "Of an h5ad file, write no copy with classes.")
 
 
 @with_groups
@@ -68,18 +77,10 @@ def fit(
     encoder: TunedEncoder,
     work: Work,
     place: Place,
+    how: Fitting,
+    shown: Shown,
+    results: SafeResults,
     speech: Speech,
-    k: K = "auto",
-    bootstrap: Bootstrap = 200,
-    level: Level = 0.9,
-    names: Names = None,
-    reruns: Reruns = 0,
-    images: ImagesFolder = None,
-    out: Out = None,
-    no_report: NoReport = False,
-    no_cells: NoCells = False,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """Discover classes, their share in every domain, and whether to trust them.
 
@@ -92,57 +93,261 @@ def fit(
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
-    with running("fit", redact=redact, **speech.options) as output:
-        known = None if names is None else names_from(names)
-        refuse_no_encoder(encoder)
-        more = plan_images(encoder)
-        settings = Settings(work, parse_k(k), level, bootstrap, known, reruns, more)
-        folder = out or Path(f"shoal-{name_of(data)}")
-        refuse_existing(folder, FILES, force=force)
+    with running("fit", speech, redact=results.redact) as output:
+        settings = Settings(
+            work,
+            how.number,
+            level=how.level,
+            n_resamples=how.bootstrap,
+            names=None if how.names is None else names_from(how.names),
+            n_reruns=how.reruns,
+            more_stages=encoder.plan(),
+        )
+        encoder.refuse_unused()
+        folder = results.out or Path(f"shoal-{name_of(data)}")
+        refuse_existing(folder, FILES, force=results.force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
         with output.stages(plan) as stages, ExitStack() as stack:
             stages.begin("read")
-            rows = opened(output, stages, data, source, work, place, redact=redact)
+            rows = opened(output, stages, data, source, work, place)
             parts = stack.enter_context(rows)
             if parts is None:
-                table = read(output, data, source, work.seed, redact=redact)
+                table = read(output, data, source, work.seed)
             else:
                 table, settings = parts.table, replace(settings, learn=parts.learn)
-            embedded = None
-            if encoder.given:
-                table, embedded = embed_table(
-                    output, stages, table, encoder, work, skip_bad=source.skip_bad
-                )
+            skip_bad = source.skip_bad
+            table, embedded = with_features(
+                output, stages, table, encoder, work, skip_bad=skip_bad
+            )
             fitted = find_classes(output, stages, table, settings, embedded)
-            fitted = fitted if parts is None else parts.exactly(fitted)
-            if redact:
-                told = without_rare_names(fitted.diagnosis)
-                fitted = replace(fitted, diagnosis=told)
+            fitted = told_of(output, fitted, parts)
             stages.begin("write")
-            shown = None if embedded is None else embedded.folder
-            pictures = pictures_of(images or shown, fitted.table)
-            options = {"redact": redact, "images": pictures}
-            summary = summary_of(output, fitted, work, folder, **options)
-            cells = None if redact or no_cells else h5ad_of(data, source.format)
-            kept = not no_report
-            write_run(output, folder, fitted, summary, report=kept, cells=cells)
-        output.data = results(fitted, summary)
+            folder_of_images = embedded.folder if embedded else None
+            pictures = pictures_of(shown.images or folder_of_images, fitted.table)
+            summary = summary_of(output, fitted, work, folder, images=pictures)
+            cells = h5ad_of(data, source.format)
+            if output.redact or how.no_cells:
+                cells = None
+            report = not how.no_report
+            write_run(output, folder, fitted, summary, report=report, cells=cells)
+        output.found(found_by(fitted, summary))
         show_results(output)
-        show_next(output, folder, report=not no_report)
+        show_next(output, folder, report=report)
 
 
-def show_next(output: Output, folder: Path, *, report: bool) -> None:
-    """What to do with a run that has just been written."""
-    run = shlex.quote(str(folder))
-    steps = [f"open {folder / REPORT}"] if report else []
-    if output.data["verdict"] != "do not use":
-        steps += [
-            f"shoal name {run} --set c0=NAME",
-            f"shoal predict {run} NEW",
-            f"shoal adapt {run} NEW --domain-name NAME",
-        ]
-    if steps:
-        output.show(f"Next: {'; '.join(steps)}")
+def told_of(output: Output, fitted: "Fitted", parts: InParts | None) -> "Fitted":
+    """The fit as it is told: by the rows of all parts, without rare names."""
+    if parts is not None:
+        fitted = parts.exactly(fitted)
+    if output.redact:
+        return replace(fitted, diagnosis=without_rare_names(fitted.diagnosis))
+    return fitted
+
+
+# ---- what is computed ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit; ``k`` None means to choose it."""
+
+    work: Work
+    k: int | None = None
+    level: float = 0.9
+    n_resamples: int = 200
+    names: Names | None = None
+    n_reruns: int = 0
+    more_stages: Mapping[str, Stage] = field(default_factory=dict)
+    learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model and all that was asked about it.
+
+    ``stored`` is what to save where that is more than ``model``: with the network in
+    front of it. ``assign`` writes the classes of all rows where ``table`` is a sample.
+    """
+
+    table: "Table"
+    model: Any
+    choice: Any
+    intervals: Any
+    diagnosis: Any
+    refits: tuple[Any, ...] = ()
+    stored: Any = None
+    assign: Callable[[Path], None] | None = None
+
+
+def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stage]:
+    """Stages of a fit; costs are shares of the seconds measured on small tables."""
+    plan = {"read": Stage(f"reading {name}", 3)}  # and loading the libraries
+    more = settings.more_stages
+    plan |= {key: stage for key, stage in more.items() if key == "embed"}
+    if settings.k is None:
+        plan["choose"] = Stage("choosing the number of classes", 3)
+    plan["fit"] = Stage("finding the classes", 4)
+    plan |= {key: stage for key, stage in more.items() if key == "tune"}
+    plan |= {
+        "diagnose": Stage("asking whether to trust them", 3),
+        "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 3),
+    }
+    if settings.n_reruns:
+        n_fits = settings.n_reruns + 2
+        plan["rerun"] = Stage(
+            f"other seeds and numbers of classes: {n_fits}", 3 * n_fits
+        )
+    return plan | ({"write": Stage(then, 2)} if then else {})
+
+
+def find_classes(
+    output: Output,
+    stages: Stages,
+    table: "Table",
+    settings: Settings,
+    embedded: Any = None,
+) -> Fitted:
+    """Choose the number of classes unless given, fit, diagnose and resample.
+
+    ``embedded`` is the network whose features the table holds, if any.
+    """
+    from threadpoolctl import threadpool_limits
+
+    work = settings.work
+    # own threads work side by side; those of BLAS would wait for each other
+    with threadpool_limits(1):
+        model, choice = fit_only(output, stages, table, settings)
+        stored = None
+        if embedded is not None:
+            if "tune" in settings.more_stages:
+                stages.begin("tune")
+            stored, model, table = embedded.finish(model, table)
+        stages.begin("diagnose")
+        diagnosis = diagnosis_of(model, table, work)
+        _refuse_no_signal(diagnosis)
+        stages.begin("intervals")
+        intervals = model.bootstrap(
+            table.X,
+            table.domains,
+            n_resamples=settings.n_resamples,
+            level=settings.level,
+            n_jobs=work.n_jobs,
+            random_state=work.seed,
+        )
+        refits = tuple(_fit_again(stages, table, model.n_classes_, settings))
+    return Fitted(table, model, choice, intervals, diagnosis, refits, stored)
+
+
+def fit_only(
+    output: Output, stages: Stages, table: "Table", settings: Settings
+) -> tuple[Any, Any]:
+    """The fitted model, and the choice of the number of classes if there was one."""
+    import numpy as np
+
+    refuse_images(table)
+    _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
+    choice = None
+    if settings.k is None:
+        stages.begin("choose")
+        choice = choose_k(table, settings.work)
+    k = settings.k if choice is None else choice.n_classes
+    stages.begin("fit")
+    model = _fit_or_refuse(
+        _estimator_for(table.kind, k, settings.work), table, settings
+    )
+    if choice is not None and choice.n_classes is None:
+        output.warn(
+            "W160",
+            f"{choice.sentence}; {model.n_classes_} were fitted",
+            "`shoal choose` shows the curve; set the number with --k",
+        )
+    names = settings.names(output, model, table) if settings.names else None
+    return (renamed(model, names) if names else model), choice
+
+
+def choose_k(table: "Table", work: Work, **options: Any) -> Any:
+    """The curve over numbers of classes."""
+    from shoal.mixture import choose_n_classes
+
+    return choose_n_classes(
+        table.X,
+        table.domains,
+        estimator=_estimator_for(table.kind, None, work),
+        n_jobs=work.n_jobs,
+        random_state=work.seed,
+        **options,
+    )
+
+
+def _estimator_for(kind: str, k: int | None, work: Work) -> Any:
+    """The estimator of a kind of table, not fitted."""
+    from shoal import DiscreteMixture, DomainMixture
+
+    if kind in ("counts", "text"):
+        return DiscreteMixture(k, input="counts", random_state=work.seed)
+    how: dict[str, Any] = {"random_state": work.seed, "n_jobs": work.n_jobs}
+    if kind == "images":  # what can become a layer of the network
+        how |= {"scale": "global", "expansion": "linear"}
+    return DomainMixture(k, **how)
+
+
+def _fit_again(
+    stages: Stages, table: "Table", k: int, settings: Settings
+) -> Iterator[Any]:
+    """Fits from other seeds, and with one class fewer and more where that can be."""
+    import numpy as np
+
+    if not settings.n_reruns:
+        return
+    stages.begin("rerun")
+    most = len(np.unique(np.asarray(table.domains)))
+    seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
+    plans = [(k, seed) for seed in seeds]
+    plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if 2 <= n <= most]
+    for done, (n_classes, seed) in enumerate(plans):
+        stages.advance(done / len(plans))
+        work = replace(settings.work, seed=seed)
+        yield _estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
+
+
+def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
+    """The fitted estimator; E164 where it cannot fit these rows."""
+    try:
+        if settings.learn is not None:
+            return settings.learn(estimator, table)
+        return estimator.fit(table.X, table.domains)
+    except CodedError:
+        raise
+    except ValueError as error:
+        text, _, hint = str(error).partition("; ")
+        hint = hint or "see what was read with `shoal check`"
+        raise CommandError("E164", text, hint) from error
+
+
+def _refuse_too_many(k: int | None, n_domains: int) -> None:
+    """Raise E112 for more classes than domains can tell apart."""
+    if k is not None and k > n_domains:
+        text = f"{k} classes cannot be separated with {n_domains} domains"
+        hint = f"use --k {n_domains} or less, or a finer domain column"
+        raise CommandError("E112", text, hint)
+
+
+def _refuse_no_signal(diagnosis: Any) -> None:
+    """Raise E138 if the diagnosis says that domains cannot be told apart."""
+    finding = diagnosis["E138"]
+    if finding.status == "fail":
+        gain, needed = finding.numbers["gain"], finding.numbers["needed"]
+        raise nothing_to_find(f"gain {gain:.3f} nats, needed {needed:.3f}")
+
+
+def nothing_to_find(gain: str) -> CommandError:
+    """The error of domains that do not differ."""
+    text = f"domains cannot be told apart on held-out rows ({gain})"
+    hint = "the mix may be the same everywhere; see `shoal explain E138`"
+    return CommandError("E138", text, hint)
+
+
+# ---- what is written and shown -------------------------------------------------------
 
 
 def summary_of(
@@ -152,8 +357,7 @@ def summary_of(
     from shoal.report import summarize
 
     table = fitted.table
-    options.setdefault("command", shlex.join(["shoal", *output.arguments]))
-    return summarize(
+    summary = summarize(
         fitted.model,
         table.X,
         table.domains,
@@ -169,11 +373,14 @@ def summary_of(
         kind=table.kind,
         columns=table.columns,
         source=table.source,
+        command=shlex.join(["shoal", *output.arguments]),
         model_path=folder,
         seconds=time.perf_counter() - output.begun,
         seed=work.seed,
+        redact=output.redact,
         **options,
     )
+    return output.allowed(summary)
 
 
 def write_run(
@@ -192,28 +399,23 @@ def write_run(
     """
     from shoal.report import write
 
-    redact = summary["redacted"]
     with filled_folder(folder, instead_of=FILES) as place:
-        write_results(place, fitted, summary, redact=redact, cells=cells)
+        write_results(output, place, fitted, summary, cells)
         if report:
             write(summary, place / REPORT)
         for name, frame in (tables or {}).items():
             frame.to_csv(place / name, index=False)
-        details = {
-            "seed": summary["made"]["seed"],
-            "seconds": summary["made"]["seconds"],
-            "source": summary["source"],
-        }
-        arguments = () if redact else output.arguments
-        write_record(place, output.command, arguments, details)
+        made = {key: summary["made"][key] for key in ("seed", "seconds")}
+        write_record(place, output, {**made, "source": summary["source"]})
         names = sorted(entry.name for entry in place.iterdir())
     output.files = [folder / name for name in names]
 
 
-def results(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
+def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
     """What was found, for ``--json`` and for the tables."""
     from shoal.report import prevalence_records
 
+    roles = {column.role: column.name for column in fitted.table.columns}
     return {
         "n_classes": summary["size"]["classes"],
         "classes": summary["classes"],
@@ -222,37 +424,21 @@ def results(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "findings": fitted.diagnosis.to_dict()["findings"],
         "choice": None if fitted.choice is None else fitted.choice.sentence,
         "score": summary["score"],
-        "domain_name": _domain_name(fitted),
+        "domain_name": str(roles.get("domain", "domain")),
         "unit": summary["size"]["unit"],
         "scale": getattr(fitted.model, "scale_", None),
     }
 
 
-def _domain_name(fitted: Fitted) -> str:
-    """The column that holds the domain."""
-    roles = {column.role: column.name for column in fitted.table.columns}
-    return str(roles.get("domain", "domain"))
-
-
-def show_results(output: Output) -> None:
-    """Classes by domains, the verdict, and what was written."""
-    found = output.data
-    warn_findings(output, found["findings"])
-    score = found["score"]
-    labels = score["matching"] if score else {}
-    records, column, unit = (
-        found[key] for key in ("prevalence", "domain_name", "unit")
-    )
-    output.show(prevalence_table(records, column, labels, unit))
-    if found["choice"]:
-        output.show(found["choice"] + ".")
-    if score:
-        output.show(
-            f"Held-aside labels: {percent(score['accuracy'])} of rows in the matching "
-            f"class (most common label of each domain: {percent(score['majority'])}); "
-            f"prevalences off by {percent(score['prevalence_error'])} on average."
-        )
-    output.show(f"Verdict: {VERDICTS[found['verdict']]}")
-    if found["scale"]:
-        show_costs(output, found["scale"])
-    output.show_files()
+def show_next(output: Output, folder: Path, *, report: bool) -> None:
+    """What to do with a run that has just been written."""
+    run = shlex.quote(str(folder))
+    steps = [f"open {folder / REPORT}"] if report else []
+    if output.data["verdict"] != "do not use":
+        steps += [
+            f"shoal name {run} --set c0=NAME",
+            f"shoal predict {run} NEW",
+            f"shoal adapt {run} NEW --domain-name NAME",
+        ]
+    if steps:
+        output.show(f"Next: {'; '.join(steps)}")

@@ -1,16 +1,20 @@
-"""Messages: a code, one line for the reader, one thing to do; and values for JSON."""
+"""What is said: messages and their codes, values for JSON, what --redact allows."""
 
 import inspect
 import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 from shoal.exceptions import CodedError
+
+#: The words after ``shoal``, for the record of a run.
+COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
 
 #: What the status of a command means to the shell.
 EXIT_CODES = {
@@ -89,10 +93,6 @@ class Message:
         """How a command ends that this message stops."""
         return catalogue()[self.code].exit
 
-    def to_dict(self) -> dict[str, str]:
-        """Its entry in the JSON document."""
-        return asdict(self)
-
 
 class CommandError(CodedError):
     """Ends a command with a coded message and that code's exit status."""
@@ -114,6 +114,49 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # arrays and scalars of numpy
         return plain(value.tolist())
     return str(value)
+
+
+# Fields that --redact lets through, with all that is below them: numbers, names of
+# columns and of domains (rare ones have lost theirs before the fit), ids and names of
+# classes, codes, and sentences made of these alone. Whatever is not listed is emptied.
+TOLD = frozenset(
+    """
+    schema command date title kind redacted versions files size unit seed seconds
+    made.date made.seconds made.seed made.estimator made.scale made.parameters
+    made.versions source.fingerprint source.bytes source.rows
+    columns.name columns.role domain_name domain domains groups
+    n_rows n_features n_classes largest_k images.formats images.width images.height
+    megabytes seconds_to_fit rows_looked_at leaks repeated_rows repeated_excess
+    classes class_names prevalence differences score choice sentence rank baseline curve
+    time_was_up reruns neighbours cards.class_id cards.rows cards.rows_by_domain
+    cards.histogram cards.sure cards.unsure cards.kept cards.features
+    verdict findings numbers checks limits scale
+    counts unsure unlike min_confidence fit_score
+    n_images labels images_per_second device path bytes left_out
+    """.split()
+)
+
+
+def allowed(content: Mapping[str, Any], below: str = "") -> dict[str, Any]:
+    """A document as --redact writes and says it: what is not on the list is emptied."""
+    kept = {}
+    for key, value in content.items():
+        field = below + key
+        if field in TOLD:
+            kept[key] = value
+        elif any(one.startswith(f"{field}.") for one in TOLD):
+            kept[key] = _allowed_inside(value, f"{field}.")
+        else:
+            kept[key] = type(value)() if isinstance(value, (str, list, dict)) else None
+    return kept
+
+
+def _allowed_inside(value: Any, below: str) -> Any:
+    if isinstance(value, Mapping):
+        return allowed(value, below)
+    if isinstance(value, (list, tuple)):
+        return [_allowed_inside(one, below) for one in value]
+    return None
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -1,6 +1,7 @@
-"""Models as commands take them: loaded, and the rows that they can class."""
+"""Models as commands take them, the rows they can class, and data read in parts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,17 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import refuse_device, working
-from shoal.cli._output import Output
-from shoal.cli._reading import Rows, one_or_all
+from shoal.cli._options import Work, refuse_idle, working
+from shoal.cli._output import Output, Stages
+from shoal.cli._reading import (
+    Rows,
+    Source,
+    one_or_all,
+    refuse_clash,
+    refuse_of_images,
+    without_rare_values,
+)
 
 if TYPE_CHECKING:
+    from shoal.cli._fit import Fitted
     from shoal.io import Table
 
 
-Device = Annotated[
-    str, working("--device", help="For images: auto, cpu, cuda or cuda:1.")
-]
+# ---- models --------------------------------------------------------------------------
 
 Model = Annotated[
     Path,
@@ -28,6 +35,15 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+# What is computed without a network is computed there anyway.
+HONOURED = ("auto", "cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a network computes."""
+
+    device: str = working("auto", "For images: auto, cpu, cuda or cuda:1.")
 
 
 @dataclass(frozen=True)
@@ -58,10 +74,8 @@ class Loaded:
         files = one_or_all(data)
         options = rows.for_batches | {"require_domain": require_domain}
         for table in shoal.io.batches(files, self.schema, **options):
-            for message in table.messages:
-                if message.topic not in said:
-                    output.warn(message.code, message.text, message.hint)
-                said.add(message.topic)
+            output.warn_all(one for one in table.messages if one.topic not in said)
+            said |= {message.topic for message in table.messages}
             yield table
 
     def table(
@@ -108,35 +122,29 @@ def _join(columns: list[Any]) -> Any:
 def refuse_no_domains(table: "Table") -> None:
     """Raise E133 where a table does not say where its rows come from."""
     if table.domains is None:
-        column = getattr(table.schema.domain, "column", None)
-        raise CommandError(
-            "E133",
-            f'the model needs "{column or "domain"}" to know where each row is from',
-            "supply it, or --pooled (predict only) to do without",
-        )
+        column = getattr(table.schema.domain, "column", None) or "domain"
+        text = f'the model needs "{column}" to know where each row is from'
+        hint = "supply it, or --pooled (predict only) to do without"
+        raise CommandError("E133", text, hint)
 
 
 def check_known(domains: Any, model: Any) -> None:
-    """Raise E134 for a domain that the model has not seen, E134 for an absent one."""
-    known = set(model.domains_.tolist())
-    unseen = [one for one in dict.fromkeys(domains.tolist()) if one not in known]
+    """Raise E134 for a domain that the model has not seen, or that has no row."""
+    known, present = model.domains_.tolist(), list(dict.fromkeys(domains.tolist()))
+    unseen = [one for one in present if one not in known]
     if unseen:
-        raise CommandError(
-            "E134", f'the model has not seen "{unseen[0]}"', "`shoal adapt` first"
-        )
-    present = set(domains.tolist())
-    absent = [one for one in model.domains_.tolist() if one not in present]
+        text = f'the model has not seen "{unseen[0]}"'
+        raise CommandError("E134", text, "`shoal adapt` first")
+    absent = [one for one in known if one not in present]
     if absent:
         more = f" and {len(absent) - 1} more" * (len(absent) > 1)
-        raise CommandError(
-            "E134",
-            f'no row is from "{absent[0]}"{more}, which the model knows',
-            "pass rows of every domain, best the rows of the fit",
-        )
+        text = f'no row is from "{absent[0]}"{more}, which the model knows'
+        hint = "pass rows of every domain, best the rows of the fit"
+        raise CommandError("E134", text, hint)
 
 
 def load_model(path: Path, device: str = "auto") -> Loaded:
-    """The model in a folder, with its columns; E135 or E135 if it has none.
+    """The model in a folder, with its columns; E135 if it has none.
 
     A model with a network computes on ``device``.
     """
@@ -148,12 +156,252 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
 
         model._origin.set_params(device=start_torch(device, None))
     else:
-        refuse_device(device)
+        given = {"--device": device not in HONOURED}
+        refuse_idle(given, "is for images, and this model takes none")
     schema = getattr(model, "schema_", None)
     if schema is None:
-        raise CommandError(
-            "E135",
-            f'the model in "{path}" does not say which columns it takes',
-            "fit with `shoal fit`, or save with shoal.save(model, path, schema=...)",
-        )
+        text = f'the model in "{path}" does not say which columns it takes'
+        hint = "fit with `shoal fit`, or save with shoal.save(model, path, schema=...)"
+        raise CommandError("E135", text, hint)
     return Loaded(path, model, schema)
+
+
+def diagnosis_of(model: Any, table: "Table", work: Work, **options: Any) -> Any:
+    """The diagnosis of a model by the rows of a table, which has names for columns."""
+    from shoal.analysis.diagnose import with_columns
+
+    found = model.diagnose(table.X, table.domains, random_state=work.seed, **options)
+    return with_columns(found, table.feature_names)
+
+
+# ---- data larger than memory: where, and whether they are read in parts --------------
+
+ENGINES = ("auto", "memory", "local", "ray")
+PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where rows are worked on."""
+
+    engine: str = working(
+        "auto",
+        "All rows in memory, in parts here, or in parts on a Ray cluster; "
+        "auto: in parts what does not fit, and folders of Parquet files.",
+        metavar="auto|memory|local|ray",
+    )
+    address: str | None = working(None, "Of the Ray cluster; else one on this machine.")
+    workers: int | None = working(
+        None, "Parts at a time; all cores if not given.", min=1
+    )
+    checkpoint: Path | None = working(
+        None,
+        "Keep finished parts there; a second call goes on from them.",
+        metavar="DIR",
+    )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As :mod:`shoal.scale` takes them."""
+        given = {
+            name: getattr(self, name) for name in ("address", "workers", "checkpoint")
+        }
+        return {"engine": "ray" if self.engine == "ray" else "local", **given}
+
+    def ask(
+        self,
+        question: Callable[..., Any],
+        stages: Stages,
+        loaded: Loaded,
+        data: Sequence[str],
+        rows: Rows,
+        **options: Any,
+    ) -> Any:
+        """The answer of a function of :mod:`shoal.scale` about a model and data."""
+        # its schema gets to know further cells that mean "no value"
+        missing = [*loaded.schema["missing"], *(rows.na or ())]
+        loaded.model.schema_ = loaded.schema | {"missing": missing}
+        return question(
+            loaded.model,
+            one_or_all(data),
+            progress=stages.progress,
+            **self.options,
+            **options,
+        )
+
+    def in_parts(self, data: Sequence[str], *, whole: bool = True) -> bool:
+        """Whether data are read in parts; ``whole`` if they would have to fit at once.
+
+        Where somebody draws a sample, or reads in batches, they need not.
+        """
+        if self.engine not in ENGINES:
+            text = f'there is no engine "{self.engine}"'
+            raise CommandError("E002", text, f"use one of {', '.join(ENGINES)}")
+        if self.address is not None and self.engine != "ray":
+            text = "--address is that of a Ray cluster"
+            raise CommandError("E002", text, "add --engine ray")
+        self._refuse_unused(data)
+        if self.engine != "auto":
+            return self.engine != "memory"
+        if len(data) == 1 and _is_data_set(data[0]):
+            return True
+        return whole and _are_too_large(data)
+
+    def _refuse_unused(self, data: Sequence[str]) -> None:
+        """Raise E002 for options of parts where data are never read in parts.
+
+        Parquet data may be, once they are too large: a script need not know.
+        """
+        if self.engine in ("local", "ray"):
+            return
+        given = {
+            "--workers": self.workers is not None,
+            "--checkpoint": self.checkpoint is not None,
+        }
+        if self.engine == "memory":
+            refuse_idle(given, "is for data read in parts, not for --engine memory")
+        if any(given.values()) and not all(map(_is_parquet, data)):
+            refuse_idle(given, "is for data read in parts, and only Parquet data are")
+
+
+def _is_parquet(name: str) -> bool:
+    return Path(name).suffix in PARQUET or _is_data_set(name)
+
+
+def _is_data_set(name: str) -> bool:
+    """A folder or a pattern; asked without loading any library where it is a file."""
+    path = Path(name)
+    if path.is_file() or not (path.is_dir() or any(one in name for one in "*?[")):
+        return False
+    from shoal.scale._parts import holds_parquet
+
+    return holds_parquet(name)
+
+
+def _are_too_large(names: Sequence[str]) -> bool:
+    """Whether Parquet files, together, would not fit into memory."""
+    paths = [Path(name) for name in names]
+    if not all(one.suffix in PARQUET and one.is_file() for one in paths):
+        return False
+    from shoal.io._files import fits
+    from shoal.io.source._columnar import columns_of, n_rows_of
+
+    cells = (
+        n_rows_of(path, "parquet") * len(columns_of(path, "parquet")) for path in paths
+    )
+    return not fits(sum(cells))
+
+
+# ---- a fit in parts ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InParts:
+    """A data set that is worked on in parts, and the sample that stands for it."""
+
+    running: Any
+    drawn: Any
+    place: Place
+    data: Any
+    redact: bool
+
+    @property
+    def table(self) -> "Table":
+        """The sample."""
+        table: Table = self.drawn.table
+        return table
+
+    def learn(self, estimator: Any, table: "Table") -> Any:
+        """The fitted estimator: taught by the sample, exact over all rows."""
+        from shoal.scale._fitting import fit_drawn
+
+        model = fit_drawn(estimator, self.drawn, self.running)
+        if self.redact:  # they may quote what is in a cell
+            model.scale_["messages"] = []
+        return model
+
+    def exactly(self, fitted: "Fitted") -> "Fitted":
+        """With the rows of all data, and a way to class them all."""
+        sizes = self.drawn.domains.sizes
+        return replace(
+            fitted,
+            diagnosis=self.with_sizes(fitted.diagnosis),
+            intervals=replace(fitted.intervals, n_rows=sizes),
+            assign=self._assigner(fitted.model),
+        )
+
+    def with_sizes(self, diagnosis: Any) -> Any:
+        """A diagnosis by the sample, judged by the rows of all data."""
+        from shoal.scale._asking import with_sizes
+
+        return with_sizes(diagnosis, self.drawn.domains.sizes)
+
+    def _assigner(self, model: Any) -> Callable[[Path], None]:
+        from shoal.scale import predict
+
+        def assign(path: Path) -> None:
+            if self.redact:  # rows are known by their numbers alone
+                model.schema_ = {**model.schema_, "id": None}
+            dropped = self.drawn.rows.drop_missing_domain
+            options = {"drop_missing_domain": dropped, **self.place.options}
+            found = predict(model, self.data, path, **options)
+            model.scale_["stages"] += found.stages
+
+        return assign
+
+
+@contextmanager
+def opened(
+    output: Output,
+    stages: Stages,
+    data: Sequence[str],
+    source: Source,
+    work: Work,
+    place: Place,
+) -> Iterator[InParts | None]:
+    """The data set of a fit, its sample drawn; None where rows fit into memory."""
+    if not place.in_parts(data, whole=source.sample is None):
+        yield None
+        return
+    refuse_clash(source)
+    refuse_of_images(source)
+    if output.redact and place.checkpoint is not None:
+        text = "--checkpoint keeps rows as they are, --redact must not"
+        raise CommandError("E002", text, "leave one of them out")
+    from shoal.io.source._options import Options
+    from shoal.scale._fitting import all_messages
+    from shoal.scale._running import Where, begin
+    from shoal.scale._sampling import draw_table
+    from shoal.scale._settings import SETTINGS
+
+    files = one_or_all(data)
+    options = Options(**{**source.for_read, "seed": work.seed, "sample": None})
+    where = Where(progress=stages.progress, **place.options)
+    with begin(files, where) as running:
+        drawn = draw_table(running, source.sample or SETTINGS.sample, options)
+        output.warn_all(drawn.table.messages)
+        drawn = _redacted_draw(drawn) if output.redact else drawn
+        yield InParts(running, drawn, place, files, output.redact)
+        output.warn_all(all_messages(drawn, running))
+
+
+def _redacted_draw(drawn: Any) -> Any:
+    """The draw without values that few of its rows share; small domains are refused.
+
+    In memory such a domain loses its name. Here all rows are read again and again, each
+    with the name of its domain, so there is no place to hide it in.
+    """
+    from shoal.report._gather import RARE
+
+    few = int((drawn.domains.sizes < RARE).sum())
+    if few:
+        raise CommandError(
+            "E114",
+            f"{few} of {len(drawn.domains.sizes)} domains have fewer than {RARE} rows, "
+            "and a model names its domains",
+            "leave these rows out, join them to another domain, or fit without "
+            "--redact",
+        )
+    table = without_rare_values(drawn.table)
+    rows = replace(drawn.rows, schema=table.schema)
+    return replace(drawn, table=table, rows=rows)

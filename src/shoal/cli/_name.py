@@ -1,35 +1,32 @@
 """``shoal name``: names for classes, classes merged, and both taken back."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Model
-from shoal.cli._naming import (
-    AS_JSON,
-    AS_PAIR,
-    bad_names,
-    check_classes,
-    read_names,
-    split_merge,
-    split_pairs,
-)
+from shoal.cli._models import Model, load_model
 from shoal.cli._options import Speech, with_groups, working
 from shoal.cli._output import Output, running
-from shoal.cli._places import filled_file, is_unchanged, update_record
-from shoal.cli._reading import CELLS
+from shoal.cli._reading import split_names
 from shoal.cli._report import draw, named
 from shoal.cli._runs import (
     ASSIGNMENTS,
+    CELLS,
     COUNTS,
     DIAGNOSTICS,
     MODEL,
     PREVALENCE,
     REPORT,
     SUMMARY,
+    filled_file,
     folder_of,
+    is_unchanged,
     read_summary,
+    update_record,
     write_csv,
 )
 from shoal.cli._tables import (
@@ -40,37 +37,68 @@ from shoal.cli._tables import (
     text_of,
 )
 
+if TYPE_CHECKING:
+    from shoal.io import Table
+
+
 # Files of a run that are not written anew.
 AS_FITTED = (SUMMARY, DIAGNOSTICS, *ASSIGNMENTS, CELLS)
 # What a step holds beside its names: tables that cannot be computed back.
 TABLES = "tables"
 
-Set = Annotated[
-    list[str] | None,
-    working("--set", metavar="CLASS=NAME", help="Name a class (repeatable)."),
-]
-From = Annotated[
-    Path | None,
-    working("--from", metavar="FILE", help="Names from the report's names.json."),
-]
-Merge = Annotated[
-    str | None,
-    working("--merge", metavar="CLASS,CLASS=NAME", help="Make several classes one."),
-]
-Undo = Annotated[bool, working("--undo", help="Take the last change back.")]
-List = Annotated[bool, working("--list", help="Only show the classes.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One step: names, a merge, or either taken back."""
+
+    set_names: list[str] | None = working(
+        None, "Name a class (repeatable).", "--set", metavar="CLASS=NAME"
+    )
+    from_file: Path | None = working(
+        None, "Names from the report's names.json.", "--from", metavar="FILE"
+    )
+    merge: str | None = working(
+        None, "Make several classes one.", metavar="CLASS,CLASS=NAME"
+    )
+    undo: bool = working(False, "Take the last change back.")
+    list_only: bool = working(False, "Only show the classes.", "--list")
+
+    def refuse_several(self) -> None:
+        """Raise E002 unless one thing is to be done; --set and --from are one."""
+        given = {
+            "--set": bool(self.set_names),
+            "--from": self.from_file is not None,
+            "--merge": self.merge is not None,
+            "--undo": self.undo,
+            "--list": self.list_only,
+        }
+        options = [option for option, is_given in given.items() if is_given]
+        if not options:
+            text = "say what to do: --set or --from, --merge, --undo, or --list"
+            raise CommandError("E002", text, "see `shoal name --help`")
+        if len(options) > 1 and options != ["--set", "--from"]:
+            text = f"{options[0]} and {options[-1]} exclude each other"
+            raise CommandError("E002", text, "do one after the other")
+
+    def apply(self, model: Any) -> Any:
+        """The model after one step, which it remembers."""
+        from shoal.io.model import _probe as history
+
+        if self.merge is not None:
+            return merged(model, self.merge)
+        if self.undo:
+            hint = "`shoal name RUN --list` shows the classes as they are"
+            return _stepped(history.undo, model, hint=hint)
+        names = {} if self.from_file is None else read_names(self.from_file)
+        names |= split_pairs(self.set_names or ())
+        if not names:
+            raise bad_names(f'all names in "{self.from_file}" are empty', AS_JSON)
+        check_classes(model, names)
+        return _stepped(history.rename, model, names, hint=AS_PAIR)
 
 
 @with_groups
-def name(
-    model: Model,
-    speech: Speech,
-    set_names: Set = None,
-    from_file: From = None,
-    merge: Merge = None,
-    undo: Undo = False,
-    list_only: List = False,
-) -> None:
+def name(model: Model, change: Change, speech: Speech) -> None:
     """Name classes or merge them; every output then uses the names.
 
     Classes are called by id (c0, c1, ...) or by their current name. Merging adds
@@ -79,18 +107,13 @@ def name(
     --undo, one after the other. In a run folder, prevalence.csv, class_counts.csv and
     report.html follow where nobody changed them.
     """
-    with running("name", **speech.options) as output:
-        given = {
-            "--set": bool(set_names),
-            "--from": from_file is not None,
-            "--merge": merge is not None,
-            "--undo": undo,
-            "--list": list_only,
-        }
-        check_one(given)
-        before = after = load(model)
-        if not list_only:
-            after = change(before, set_names, from_file, merge)
+    import shoal
+
+    with running("name", speech) as output:
+        change.refuse_several()
+        before = after = shoal.load(model)
+        if not change.list_only:
+            after = change.apply(before)
             output.files = save(output, model, before, after)
         output.data = {
             "before": list(before.class_names_),
@@ -103,77 +126,26 @@ def name(
         show(output, model, after)
 
 
-def check_one(given: dict[str, bool]) -> None:
-    """Raise E002 unless one thing is to be done; --set and --from are one."""
-    options = [option for option, is_given in given.items() if is_given]
-    if not options:
-        raise CommandError(
-            "E002",
-            "say what to do: --set or --from, --merge, --undo, or --list",
-            "see `shoal name --help`",
-        )
-    if len(options) > 1 and options != ["--set", "--from"]:
-        raise CommandError(
-            "E002",
-            f"{options[0]} and {options[-1]} exclude each other",
-            "do one after the other",
-        )
-
-
-def load(path: Path) -> Any:
-    """The model as it is now."""
-    import shoal
-
-    return shoal.load(path)
-
-
-def change(
-    model: Any, pairs: list[str] | None, path: Path | None, merge: str | None
-) -> Any:
-    """The model after one step, which it remembers."""
-    from shoal.io.model import _probe as history
-
-    if merge is not None:
-        return merged(model, merge)
-    if path is None and not pairs:
-        return undone(model)
-    names = {} if path is None else read_names(path)
-    names |= split_pairs(pairs or ())
-    if not names:
-        raise bad_names(f'all names in "{path}" are empty', AS_JSON)
-    check_classes(model, names)
-    try:
-        return history.rename(model, names)
-    except ValueError as error:
-        raise bad_names(str(error), AS_PAIR) from error
-
-
 def merged(model: Any, text: str) -> Any:
     """The model with some classes as one, given as CLASS,CLASS=NAME."""
     from shoal.io.model import _probe as history
 
     classes, new_name = split_merge(text)
     check_classes(model, classes)
+    members = {model._class_index(key) for key in classes}
+    hint = "choose another name"
+    if len(members) < 2:
+        hint = "name two classes that differ"
+    elif len(members) == model.n_classes_:
+        hint = "merge fewer classes"
+    return _stepped(history.merge, model, classes, new_name, hint=hint)
+
+
+def _stepped(step: Callable[..., Any], model: Any, *how: Any, hint: str) -> Any:
+    """The model after a step; E002 where it cannot be taken."""
     try:
-        return history.merge(model, classes, new_name)
+        return step(model, *how)
     except ValueError as error:
-        members = {model._class_index(key) for key in classes}
-        hint = "choose another name"
-        if len(members) < 2:
-            hint = "name two classes that differ"
-        elif len(members) == model.n_classes_:
-            hint = "merge fewer classes"
-        raise bad_names(str(error), hint) from error
-
-
-def undone(model: Any) -> Any:
-    """The model before its last step."""
-    from shoal.io.model import _probe as history
-
-    try:
-        return history.undo(model)
-    except ValueError as error:
-        hint = "`shoal name RUN --list` shows the classes as they are"
         raise bad_names(str(error), hint) from error
 
 
@@ -247,3 +219,127 @@ def show(output: Output, path: Path, model: Any) -> None:
         if stale:
             output.show(f"These keep the classes of the fit: {', '.join(stale)}.")
         output.show("Rows get the names when `shoal predict` is run again.")
+
+
+# ---- names of classes, read and put on a model ---------------------------------------
+
+#: Names by class id, for a fitted model and the table that it was fitted to.
+Names = Callable[[Output, Any, "Table"], Mapping[str, str]]
+AS_PAIR = "write names such as c0=Adelie; no two alike, and none the id of another"
+AS_MERGE = "write two classes or more and a name, such as c2,c5=Gentoo"
+AS_JSON = 'write names such as {"c0": "Adelie"}'
+# Classes of two fits are the same if so much of either lies in the other.
+SAME = 0.8
+
+
+def names_from(path: Path) -> Names:
+    """The names in a JSON file, or those of an earlier run whose classes match."""
+    if path.is_dir():
+        loaded = load_model(path)
+        return lambda output, model, table: carried_names(output, loaded, model, table)
+    names = read_names(path)
+    return lambda output, model, table: names
+
+
+def carried_names(
+    output: Output, loaded: Any, model: Any, table: "Table"
+) -> dict[str, str]:
+    """Names of the earlier classes that hold almost the same rows as new ones."""
+    import numpy as np
+
+    from shoal.base import class_ids
+    from shoal.io import Schema
+
+    old, earlier = loaded.model, Schema.from_dict(loaded.schema)
+    X, alike = table.X, earlier.feature_names == table.schema.feature_names
+    if earlier.n_columns is not None and table.schema.n_columns is not None:
+        # a matrix: by the names of its columns, where both have them
+        X = earlier.encode(X, names=table.schema.names or None)
+    elif not alike or old.n_features_in_ != X.shape[1]:
+        raise bad_names(
+            f'"{loaded.path}" was fitted to other columns than these',
+            "fit the same columns, or give the names as JSON",
+        )
+    domains = np.asarray(table.domains)
+    known = set(domains.tolist()) <= set(old.domains_.tolist())
+    before = old.predict(X, domains if known else None)
+    now = model.predict(table.X, domains)
+    shared = np.zeros((model.n_classes_, len(old.class_names_)))
+    np.add.at(shared, (now, before), 1)
+    sizes = np.maximum(shared.sum(axis=1)[:, None], shared.sum(axis=0))
+    same = shared >= SAME * np.maximum(sizes, 1)
+    # an id is no name, and may be that of another class here
+    ids = class_ids(old.n_classes_)
+    named = [name not in ids for name in old.class_names_]
+    for index in np.flatnonzero(~same.any(axis=1)):
+        output.warn(
+            "W161",
+            f'c{index} matches no class of "{loaded.path}"',
+            f"look at its card, then `shoal name` --set c{index}=NAME",
+        )
+    matches = np.argwhere(same & named)
+    return {f"c{new}": old.class_names_[one] for new, one in matches}
+
+
+def read_names(path: Path) -> dict[str, str]:
+    """Names by class id, from a JSON file such as the report's names.json."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CommandError(
+            "E101", f'no file or folder "{path}"', "check the path of the names"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise bad_names(f'"{path}" is not JSON: {error}', AS_JSON) from error
+    if isinstance(content, dict) and isinstance(content.get("names"), dict):
+        content = content["names"]
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) for name in content.values()
+    ):
+        raise bad_names(f'"{path}" holds no names by class', AS_JSON)
+    return {key: name for key, name in content.items() if name}
+
+
+def split_pairs(given: Sequence[str]) -> dict[str, str]:
+    """Names given as ``c0=Adelie``."""
+    names = {}
+    for pair in given:
+        key, equals, name = pair.partition("=")
+        if not (equals and key.strip() and name.strip()):
+            raise bad_names(f'"{pair}" is not CLASS=NAME', AS_PAIR)
+        names[key.strip()] = name.strip()
+    return names
+
+
+def split_merge(given: str) -> tuple[list[str], str | None]:
+    """Classes and their new name, given as ``c2,c5=Gentoo``; the name may be absent.
+
+    Quotes protect a comma or an equals sign in the name of a class.
+    """
+    parts = re.fullmatch(r'((?:"[^"]*"|[^=])*)(?:=(.*))?', given, re.DOTALL)
+    classes, name = parts.groups(default="") if parts else (given, "")
+    keys = [key.strip() for key in split_names([classes]) if key.strip()]
+    if len(keys) < 2:
+        raise bad_names(f'"{given}" names fewer than two classes', AS_MERGE)
+    return keys, name.strip() or None
+
+
+def check_classes(model: Any, keys: Iterable[str]) -> None:
+    """Raise E002 for the first that is neither id nor name of a class."""
+    for key in keys:
+        try:
+            model._class_index(key)
+        except ValueError as error:
+            hint = "call a class by its id or its current name"
+            raise bad_names(str(error), hint) from error
+
+
+def renamed(model: Any, names: Mapping[str, str]) -> Any:
+    """The model with new names; E002 where these cannot be used."""
+    check_classes(model, names)
+    return _stepped(type(model).set_names, model, dict(names), hint=AS_PAIR)
+
+
+def bad_names(text: str, hint: str) -> CommandError:
+    """The error of names that cannot be used."""
+    return CommandError("E002", text, hint)

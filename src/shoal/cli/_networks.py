@@ -1,22 +1,33 @@
-"""What commands with networks share: folders of images, the device, and errors."""
+"""What commands with networks share: images, weights, the device, and errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import working
-from shoal.cli._output import Output
-from shoal.cli._reading import reading
+from shoal.cli._models import HONOURED, Machine
+from shoal.cli._options import Work, reading, refuse_idle, working
+from shoal.cli._output import Output, Stage, Stages
+from shoal.cli._reading import rows_of
 
 if TYPE_CHECKING:
+    from shoal.io import Table
     from shoal.io._images import ImageList
-    from shoal.io.table._table import Message
+    from shoal.vision._nets import Backbone
 
+
+#: The file of weights in a folder that `shoal pretrain` wrote.
+ENCODER = "encoder.safetensors"
+NONE = "none"
+BATCH = 1024
+# Components of the features: with fewer rows for each, domains are learned by heart.
+MOST_COMPONENTS, ROWS_PER_COMPONENT = 128, 20
+
+# ---- folders of images ---------------------------------------------------------------
 
 Images = Annotated[
     Path,
@@ -26,41 +37,17 @@ Images = Annotated[
         show_default=False,
     ),
 ]
-Batch = Annotated[int, working("--batch", min=1, help="Images at a time.")]
-Device = Annotated[str, working("--device", help="auto, cpu, cuda or cuda:1.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
     """How the images of a folder are read."""
 
-    size: Annotated[
-        int | None,
-        reading("--size", min=4, help="Cut and resize all to so many pixels a side."),
-    ] = None
-    domain_from: Annotated[
-        str | None,
-        reading("--domain-from", metavar="REGEX", help="Domain in a file's name."),
-    ] = None
-    skip_bad: Annotated[
-        bool, reading("--skip-bad", help="Leave out images that cannot be read.")
-    ] = False
-
-
-def start_torch(device: str, threads: int | None) -> Any:
-    """The device to work on; E132 without torch, E002 where there is no such device."""
-    from shoal.io._files import require
-
-    torch = require("torch", "vision", "a network")
-    from shoal.vision._devices import pick_device
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    try:
-        return pick_device(device)
-    except ValueError as error:
-        text = str(error).partition(";")[0]
-        raise CommandError("E002", text, "use --device cpu or auto") from error
+    size: int | None = reading(
+        None, "Cut and resize all to so many pixels a side.", min=4
+    )
+    domain_from: str | None = reading(None, "Domain in a file's name.", metavar="REGEX")
+    skip_bad: bool = reading(False, "Leave out images that cannot be read.")
 
 
 def list_folder(
@@ -80,14 +67,42 @@ def list_folder(
         skip_bad=pictures.skip_bad,
         need_domains=need_domains,
     )
-    warn(output, listed.messages)
+    output.warn_all(listed.messages)
     return listed
 
 
-def warn(output: Output, messages: "Sequence[Message]") -> None:
-    """Say what was odd about the images."""
-    for message in messages:
-        output.warn(message.code, message.text, message.hint)
+def check_room(n_images: int, size: int) -> None:
+    """Raise E137 if so many images would not fit into the free memory as bytes."""
+    from shoal.io._files import GIB, available_memory
+    from shoal.io._settings import READING
+
+    need, free = 3.0 * n_images * size**2, available_memory()
+    if free is not None and need > READING.room * free:
+        raise CommandError(
+            "E137",
+            f"{n_images:,} images of {size} x {size} pixels need {need / GIB:.3g} GiB, "
+            f"{free / GIB:.3g} GiB free",
+            "a smaller --size",
+        )
+
+
+# ---- torch ---------------------------------------------------------------------------
+
+
+def start_torch(device: str, threads: int | None) -> Any:
+    """The device to work on; E132 without torch, E002 where there is no such device."""
+    from shoal.io._files import require
+
+    torch = require("torch", "vision", "a network")
+    from shoal.vision._devices import pick_device
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        return pick_device(device)
+    except ValueError as error:
+        text = str(error).partition(";")[0]
+        raise CommandError("E002", text, "use --device cpu or auto") from error
 
 
 @contextmanager
@@ -101,10 +116,253 @@ def network_errors(batch: int, least: int = 1) -> Iterator[None]:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
         half = max(batch // 2, least)
-        raise CommandError(
-            "E137",
-            f"a batch of {n_of(batch, 'image')} does not fit into the memory",
-            f"--batch {half}, or a smaller --size"
-            if half < batch
-            else "a smaller --size",
-        ) from error
+        fewer = f"--batch {half}, or " * (half < batch)
+        text = f"a batch of {n_of(batch, 'image')} does not fit into the memory"
+        raise CommandError("E137", text, f"{fewer}a smaller --size") from error
+
+
+# ---- weights -------------------------------------------------------------------------
+
+
+def find_weights(path: Path) -> Path:
+    """The file of weights that a path means; E101 where there is none."""
+    file = path / ENCODER if path.is_dir() else path
+    if not file.is_file():
+        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
+        raise CommandError("E101", f'no weights at "{file}"', hint)
+    return file
+
+
+def load_network(
+    weights: Path,
+    size: int | None,
+    depth: int | None = None,
+    stem: str | None = None,
+) -> tuple["Backbone", int]:
+    """The network, and the size of images that it is used to."""
+    from shoal.vision._backbone import load_backbone, resnet_like
+
+    file = find_weights(weights)
+    found = _architecture(file)
+    told = depth is not None or stem is not None
+    try:
+        net = load_backbone(file, resnet_like(found, depth, stem) if told else None)
+    except ValueError as error:
+        hint = "give weights of a ResNet-18, 34 or 50 with torchvision's names"
+        if found is not None:  # so it was --depth or --stem that did not fit
+            of_file = found.removeprefix("resnet").replace("-", " --stem ")
+            hint = f"the file needs --depth {of_file}"
+        text = str(error).partition("; give")[0]
+        raise CommandError("E135", text, hint) from error
+    return net, size or _usual_size(file)
+
+
+def _architecture(file: Path) -> str | None:
+    """Name of a file's network, if known; E135 for one that holds no weights at all."""
+    from shoal.vision._backbone import backbone_weights, find_backbone, read_weights
+
+    try:
+        return find_backbone(backbone_weights(read_weights(file)))
+    except ValueError as error:
+        text, _, fix = str(error).partition("; ")
+        hint = fix or "give a whole file of named tensors, best as .safetensors"
+        raise CommandError("E135", text, hint) from error
+
+
+def _usual_size(file: Path) -> int:
+    """The size of images that the file tells; E135 where it is no number."""
+    from shoal.vision._backbone import find_size
+
+    try:
+        return find_size(file)
+    except ValueError as error:
+        text = str(error).partition("; give")[0]
+        raise CommandError("E135", text, "see --size") from error
+
+
+def encode_images(
+    stages: Stages, net: "Backbone", listed: "ImageList", **options: Any
+) -> Any:
+    """Features of unit length, and which images could be read."""
+    from shoal.vision._encode import encode_files
+
+    def on_batch(n_files: int) -> None:
+        stages.advance(n_files / len(listed.names))
+
+    return encode_files(net, listed, on_batch=on_batch, **options)
+
+
+# ---- a table of images: a network's features, then as any table ----------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder(Machine):
+    """The network that turns images into columns."""
+
+    encoder: str = working(
+        NONE,
+        "For images: the folder that `shoal pretrain` wrote, or weights.",
+        metavar="none|PATH",
+    )
+    size: int | None = reading(None, "Pixels a side; as in the training.", min=4)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is one."""
+        return self.encoder != NONE
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is trained as well."""
+        return False
+
+    def refuse_unused(self) -> None:
+        """Raise E002 for options of a network where --encoder names none."""
+        if self.given:
+            return
+        given = {
+            "--fine-tune": self.learns,
+            "--size": self.size is not None,
+            "--device": self.device not in HONOURED,
+        }
+        hint = "leave it out, or name a network with --encoder"
+        refuse_idle(given, "is for the network that --encoder names", hint)
+
+    def plan(self) -> dict[str, Stage]:
+        """The stages that images add to a fit: before it, and after it.
+
+        E101 already here where there are no weights, not after all images were listed.
+        """
+        if not self.given:
+            return {}
+        find_weights(Path(self.encoder))
+        stages = {"embed": Stage("embedding the images", 10)}
+        tune = {"tune": Stage("training the network end to end", 60)}
+        return stages | (tune if self.learns else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedEncoder(Encoder):
+    """The same, where it may learn."""
+
+    fine_tune: bool = working(False, "For images: train the network end to end too.")
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is trained as well."""
+        return self.fine_tune
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A network, the images that it was asked about, and where it computes."""
+
+    net: Any
+    projection: Any
+    folder: Path
+    size: int
+    device: Any
+    fine_tune: bool
+    seed: int
+
+    def finish(self, model: Any, table: "Table") -> tuple[Any, Any, "Table"]:
+        """The model to save, the mixture in it, and the table of its features."""
+        from shoal.vision.mixture._assemble import assemble
+
+        whole = assemble(
+            self.net,
+            self.projection,
+            model,
+            image_shape=(self.size, self.size, 3),
+            device=None,
+            seed=self.seed,
+        )
+        if not self.fine_tune:
+            return whole, model, table
+        pixels = self._pixels(table)
+        tuned = self._tune(whole, pixels, table).set_names(model.class_names_)
+        if not tuned.fine_tuned_:
+            return tuned, model, table
+        head = tuned.head_.set_names(model.class_names_)
+        return tuned, head, replace(table, X=tuned._check_rows(pixels))
+
+    def _tune(self, whole: Any, pixels: Any, table: "Table") -> Any:
+        from shoal.vision._settings import FineTuning
+
+        whole.set_params(device=self.device)
+        with network_errors(FineTuning().batch_size):
+            tuned = whole.tune(pixels, table.domains, FineTuning())
+        return tuned.set_params(device=None)
+
+    def _pixels(self, table: "Table") -> Any:
+        from shoal.io._images import read_pixels
+
+        check_room(table.n_rows, self.size)
+        paths = [self.folder / name for name in table.ids]  # type: ignore[union-attr]
+        pixels, readable = read_pixels(paths, self.size)
+        if not readable.all():
+            text = "images changed while they were used"
+            raise CommandError("E143", text, "run the command again")
+        return pixels
+
+
+def with_features(
+    output: Output,
+    stages: Stages,
+    table: "Table",
+    encoder: Encoder,
+    work: Work,
+    *,
+    skip_bad: bool,
+) -> tuple["Table", Embedded | None]:
+    """The table of the images' features and the network that made them, if given."""
+    if not encoder.given:
+        return table, None
+    from shoal.vision.mixture._net import project_features
+
+    path = table.source.get("path")
+    if table.X is not None:
+        text = f'--encoder was given, and "{path}" holds no images'
+        hint = "leave --encoder out, or pass a folder of images"
+        raise CommandError("E124", text, hint)
+    stages.begin("embed")
+    place = start_torch(encoder.device, work.threads)
+    net, size = load_network(Path(encoder.encoder), encoder.size)
+    options = {"size": size, "device": place, "skip_bad": skip_bad}
+    with network_errors(BATCH):
+        listed = _listed(table)
+        bunch = encode_images(stages, net, listed, batch_size=BATCH, **options)
+    output.warn_all(bunch.messages)
+    units, table = bunch.X, _readable(table, bunch)
+    fewer = max(len(units) // ROWS_PER_COMPONENT, 2)
+    features, projection = project_features(units, min(fewer, MOST_COMPONENTS))
+    schema = replace(table.schema, size=size)
+    names = [f"x{index}" for index in range(features.shape[1])]
+    table = replace(table, X=features, schema=schema, feature_names=names, frame=None)
+    asked = (size, place, encoder.learns, work.seed)
+    return table, Embedded(net, projection, listed.root, *asked)
+
+
+def _listed(table: "Table") -> "ImageList":
+    """The images of a table, as they were listed when it was read."""
+    import numpy as np
+
+    from shoal.io._images import ImageList
+
+    return ImageList(
+        Path(table.source["path"]),
+        list(table.ids),  # type: ignore[arg-type]
+        np.asarray(table.domains),
+        table.frame[["width", "height"]].to_numpy(),
+        table.frame["format"].tolist(),
+        skipped=table.source["skipped"],
+    )
+
+
+def _readable(table: "Table", bunch: Any) -> "Table":
+    """The table without images that cannot be read."""
+    import numpy as np
+
+    assert table.ids is not None
+    kept = np.isin(table.ids.astype(str), bunch.files)
+    return rows_of(table, kept, source=table.source | {"skipped": bunch.skipped})

@@ -1,9 +1,9 @@
-"""Options that commands share, spelled once, grouped, and read from --config."""
+"""Options: declared once, in groups, read from --config, refused where overlooked."""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,24 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from shoal.cli._messages import CommandError
-from shoal.cli._output import COMMAND_LINE
+from shoal.cli._messages import COMMAND_LINE, CommandError
 
-# ---- groups --------------------------------------------------------------------------
+# ---- groups of options: dataclasses --------------------------------------------------
+
+#: For an option that must be given.
+REQUIRED: Any = MISSING
+
+
+def _option(panel: str, default: Any, help: str, *names: str, **more: Any) -> Any:
+    """A field that is an option, called like the field unless ``names`` say more."""
+    facts = {"rich_help_panel": panel, "help": help, **more}
+    return field(default=default, metadata={"names": names, "facts": facts})
+
+
+WORKING, SPEAKING = "How it works", "What it says and writes"
+reading = partial(_option, "Which rows and columns")
+working = partial(_option, WORKING)
+speaking = partial(_option, SPEAKING)
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -27,32 +41,38 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def spread(**given: Any) -> None:
         for name, group in groups.items():
-            own = {field.name: given.pop(field.name) for field in fields(group)}
+            own = {one.name: given.pop(one.name) for one in fields(group)}
             given[name] = group(**own)
         command(**given)
 
     parameters = [
         parameter
         for name, original in inspect.signature(command).parameters.items()
-        for parameter in (_fields_of(groups[name]) if name in groups else [original])
+        for parameter in (_options_of(groups[name]) if name in groups else [original])
     ]
     _set_signature(spread, parameters)
     return spread
 
 
-def _fields_of(group: Any) -> list[inspect.Parameter]:
+def _options_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(
-            field.name,
+            one.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=(
-                inspect.Parameter.empty if field.default is MISSING else field.default
-            ),
-            annotation=hints[field.name],
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=_annotation(hints[one.name], one),
         )
-        for field in fields(group)
+        for one in fields(group)
     ]
+
+
+def _annotation(hint: Any, declared: Any) -> Any:
+    """The type of a field and its option, unless it is annotated with one already."""
+    if "facts" not in declared.metadata:
+        return hint
+    names = declared.metadata["names"] or [f"--{declared.name.replace('_', '-')}"]
+    return Annotated[hint, typer.Option(*names, **declared.metadata["facts"])]
 
 
 def _set_signature(function: Any, parameters: list[inspect.Parameter]) -> None:
@@ -66,10 +86,7 @@ def _set_signature(function: Any, parameters: list[inspect.Parameter]) -> None:
     del function.__wrapped__  # or typer would look behind it
 
 
-# ---- Options that would be overlooked in silence are refused instead -----------------
-
-# What is computed without a network is computed there anyway.
-HONOURED = ("auto", "cpu")
+# ---- options that would be overlooked in silence are refused instead -----------------
 
 
 def is_typed(option: str) -> bool:
@@ -79,25 +96,6 @@ def is_typed(option: str) -> bool:
     """
     words = COMMAND_LINE.get()
     return any(word == option or word.startswith(f"{option}=") for word in words)
-
-
-def refuse_no_encoder(encoder: Any) -> None:
-    """Raise E002 for options of a network where --encoder names none."""
-    if encoder.given:
-        return
-    given = {
-        "--fine-tune": getattr(encoder, "fine_tune", False),
-        "--size": encoder.size is not None,
-        "--device": encoder.device not in HONOURED,
-    }
-    hint = "leave it out, or name a network with --encoder"
-    refuse_idle(given, "is for the network that --encoder names", hint)
-
-
-def refuse_device(device: str) -> None:
-    """Raise E002 for the device of a model that has no network."""
-    given = {"--device": device not in HONOURED}
-    refuse_idle(given, "is for images, and this model takes none")
 
 
 def refuse_idle(
@@ -119,10 +117,10 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     content = _read(path)
     commands = getattr(context.parent and context.parent.command, "commands", {})
     shared = {key: value for key, value in content.items() if key not in commands}
-    _refuse_unknown(path, shared, commands.values())
-    own = _check_table(
-        path, context.command, content.get(str(context.command.name), {})
-    )
+    known = {name for command in commands.values() for name in _option_names(command)}
+    _refuse_unknown(path, shared, known)
+    own = content.get(str(context.command.name), {})
+    _check_table(path, context.command, own)
     names = _option_names(context.command)
     context.default_map = {
         names[_spelled(key)].name: _check_value(path, key, value, names[_spelled(key)])
@@ -141,9 +139,8 @@ def _read(path: Path) -> dict[str, Any]:
         reason = error.strerror or str(error)
         raise _unusable(path, f"cannot be read: {reason}", "check --config") from error
     except ValueError as error:  # not TOML, or not UTF-8
-        raise _unusable(
-            path, f"is not TOML: {error}", "see `shoal explain E002`"
-        ) from error
+        hint = "see `shoal explain E002`"
+        raise _unusable(path, f"is not TOML: {error}", hint) from error
 
 
 def _option_names(command: Any) -> dict[str, Any]:
@@ -156,35 +153,33 @@ def _option_names(command: Any) -> dict[str, Any]:
     }
 
 
-def _refuse_unknown(path: Path, keys: Iterable[str], commands: Iterable[Any]) -> None:
-    known = {name for command in commands for name in _option_names(command)}
+def _check_table(path: Path, command: Any, table: Any) -> None:
+    if not isinstance(table, dict):
+        hint = f"make it a table, [{command.name}]"
+        raise _unusable(path, f"has {command.name} = {table!r}", hint)
+    _refuse_unknown(path, table, _option_names(command), f"{command.name}.")
+
+
+def _refuse_unknown(
+    path: Path, keys: Iterable[str], known: Iterable[str], table: str = ""
+) -> None:
     for key in keys:
         if _spelled(key) not in known:
-            raise _unknown(path, key, known)
-
-
-def _check_table(path: Path, command: Any, table: Any) -> dict[str, Any]:
-    known = _option_names(command)
-    if not isinstance(table, dict):
-        raise _unusable(
-            path,
-            f"has {command.name} = {table!r}",
-            f"make it a table, [{command.name}]",
-        )
-    for key in table:
-        if _spelled(key) not in known:
-            raise _unknown(path, f"{command.name}.{key}", known)
-    return table
+            near = get_close_matches(_spelled(key), known, n=1, cutoff=0)
+            hint = f'nearest: "{near[0]}"' if near else "see `shoal --help`"
+            raise _unusable(path, f'has an unknown option "{table}{key}"', hint)
 
 
 def _check_value(path: Path, key: str, value: Any, option: Any) -> Any:
     """The value, if it is of the option's kind; typer looks at the rest."""
     flag, many = getattr(option, "is_flag", False), getattr(option, "multiple", False)
+    takes = ""
     if flag != isinstance(value, bool):
-        kind = "true or false" if flag else "a value, not true or false"
-        raise _unusable(path, f"has {key} = {value!r}", f"{key} takes {kind}")
-    if isinstance(value, (dict, list)) and not (many and isinstance(value, list)):
-        raise _unusable(path, f"has {key} = {value!r}", f"{key} takes one value")
+        takes = "true or false" if flag else "a value, not true or false"
+    elif isinstance(value, (dict, list)) and not (many and isinstance(value, list)):
+        takes = "one value"
+    if takes:
+        raise _unusable(path, f"has {key} = {value!r}", f"{key} takes {takes}")
     if many:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     return value if flag else str(value)
@@ -194,44 +189,21 @@ def _spelled(key: str) -> str:
     return key.replace("_", "-")
 
 
-def _unknown(path: Path, key: str, known: Iterable[str]) -> CommandError:
-    near = get_close_matches(_spelled(key.rpartition(".")[2]), known, n=1, cutoff=0)
-    hint = f'nearest: "{near[0]}"' if near else "see `shoal --help`"
-    return _unusable(path, f'has an unknown option "{key}"', hint)
-
-
 def _unusable(path: Path, text: str, hint: str) -> CommandError:
     return CommandError("E002", f'"{path}" {text}', hint)
 
 
-# ---- Options that commands share, spelled once ---------------------------------------
-
-working = partial(typer.Option, rich_help_panel="How it works")
-speaking = partial(typer.Option, rich_help_panel="What it says and writes")
-
-Out = Annotated[
-    Path | None, speaking("--out", metavar="DIR", help="Folder for the results.")
-]
-Force = Annotated[bool, speaking("--force", help="Overwrite what is in the way.")]
-Redact = Annotated[
-    bool,
-    speaking("--redact", help="No rows, ids, words or rare values in what is written."),
-]
-Level = Annotated[
-    float,
-    working("--level", min=0.01, max=0.999, help="Coverage of the intervals."),
-]
+# ---- groups that many commands share -------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What all computing commands share."""
 
-    seed: Annotated[int, working("--seed", min=0, help="Seed of all chance.")] = 0
-    threads: Annotated[
-        int | None,
-        working("--threads", min=1, help="All cores if not given; changes no result."),
-    ] = None
+    seed: int = working(0, "Seed of all chance.", min=0)
+    threads: int | None = working(
+        None, "All cores if not given; changes no result.", min=1
+    )
 
     @property
     def n_jobs(self) -> int:
@@ -240,46 +212,60 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Classes:
+    """How many classes."""
+
+    k: str = working("auto", "Number of classes; auto chooses it.", metavar="N|auto")
+
+    @property
+    def number(self) -> int | None:
+        """None where it is to be chosen."""
+        if self.k == "auto":
+            return None
+        if not self.k.isdecimal() or int(self.k) < 2:
+            text = f'k must be a whole number from 2, or auto, got "{self.k}"'
+            hint = "run `shoal choose DATA` to see which numbers the data support"
+            raise CommandError("E002", text, hint)
+        return int(self.k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Where results go."""
+
+    out: Path | None = speaking(None, "Folder for the results.", metavar="DIR")
+    force: bool = speaking(False, "Overwrite what is in the way.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeResults(Results):
+    """The same, where they may have to be kept from strangers."""
+
+    redact: bool = speaking(
+        False, "No rows, ids, words or rare values in what is written."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Speech:
     """How a command speaks."""
 
-    as_json: Annotated[
-        bool, speaking("--json", help="Print one JSON document instead of tables.")
-    ] = False
-    quiet: Annotated[
-        bool, speaking("--quiet", "-q", help="Print nothing but errors (and --json).")
-    ] = False
-    verbose: Annotated[
-        bool, speaking("--verbose", "-v", help="Lines instead of a bar, with memory.")
-    ] = False
-    no_color: Annotated[
-        bool, speaking("--no-color", help="No colour; NO_COLOR does the same.")
-    ] = False
-    strict: Annotated[
-        bool, speaking("--strict", help="End with exit code 7 if anything warned.")
-    ] = False
-    debug: Annotated[
-        bool, speaking("--debug", help="Show tracebacks and libraries' warnings.")
-    ] = False
-    config: Annotated[
-        Path | None,
-        speaking(
-            "--config",
-            metavar="FILE",
-            is_eager=True,
-            callback=read_config,
-            help="TOML file with options; the command line wins.",
-        ),
-    ] = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As :func:`shoal.cli._output.running` takes them."""
-        return {
-            "as_json": self.as_json,
-            "quiet": self.quiet,
-            "verbose": self.verbose,
-            "color": not self.no_color,
-            "strict": self.strict,
-            "debug": self.debug,
-        }
+    as_json: bool = speaking(
+        False, "Print one JSON document instead of tables.", "--json"
+    )
+    quiet: bool = speaking(
+        False, "Print nothing but errors (and --json).", "--quiet", "-q"
+    )
+    verbose: bool = speaking(
+        False, "Lines instead of a bar, with memory.", "--verbose", "-v"
+    )
+    no_color: bool = speaking(False, "No colour; NO_COLOR does the same.")
+    strict: bool = speaking(False, "End with exit code 7 if anything warned.")
+    debug: bool = speaking(False, "Show tracebacks and libraries' warnings.")
+    config: Path | None = speaking(
+        None,
+        "TOML file with options; the command line wins.",
+        metavar="FILE",
+        is_eager=True,
+        callback=read_config,
+    )

@@ -6,16 +6,16 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
 
-from shoal.cli._messages import Message, catalogue, plain
+from shoal.cli._messages import COMMAND_LINE, Message, allowed, catalogue, plain
+from shoal.cli._options import Speech
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
 # ---- progress ------------------------------------------------------------------------
@@ -75,6 +75,10 @@ class Stages:
         """Tell how much of the current stage is done, from 0 to 1."""
         self.share = min(max(share, 0.0), 1.0)
         self.say(self)
+
+    def progress(self, _: str, share: float) -> None:
+        """The same, as :mod:`shoal.scale` tells it, which has stages of its own."""
+        self.advance(share)
 
     @property
     def number(self) -> int:
@@ -205,26 +209,19 @@ def _bar(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
 SCHEMA = "shoal/1"
 STRICT_EXIT = 7
 WIDE = 200
-#: The words after ``shoal``, for the record of a run.
-COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
 
 
 @dataclass
 class Output:
     """What one run of a command says, and how.
 
-    Results are shown by :meth:`show`; with ``as_json`` they are held back and one
+    Results are shown by :meth:`show`; with ``--json`` they are held back and one
     document with ``data``, messages and files is printed at the end instead. With
-    ``redact``, messages that may quote a cell say only what they are about.
+    ``redact``, data and messages hold only what is allowed.
     """
 
     command: str
-    as_json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-    color: bool = True
-    debug: bool = False
-    strict: bool = False
+    speech: Speech = Speech()
     redact: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
@@ -232,9 +229,17 @@ class Output:
     arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
     begun: float = field(default_factory=time.perf_counter)
 
+    def allowed(self, content: dict[str, Any]) -> dict[str, Any]:
+        """A document for a file or for the reader, as far as it may be told."""
+        return allowed(content) if self.redact else content
+
+    def found(self, data: dict[str, Any]) -> None:
+        """Keep what was found, to be shown or printed as JSON."""
+        self.data = self.allowed(data)
+
     def show(self, *renderables: Any) -> None:
         """Print results, unless they are wanted as JSON or not at all."""
-        if not (self.quiet or self.as_json):
+        if not (self.speech.quiet or self.speech.as_json):
             console = self._console(sys.stdout)
             try:
                 for one in renderables:
@@ -254,24 +259,35 @@ class Output:
         if message in self.messages:
             return
         self.messages.append(message)
-        if not self.quiet:
+        if not self.speech.quiet:
             self._print_message(message)
+
+    def warn_all(self, messages: Iterable[Any]) -> None:
+        """Say what reading noticed."""
+        for message in messages:
+            self.warn(message.code, message.text, message.hint)
 
     def stages(self, plan: Mapping[str, Stage]) -> AbstractContextManager[Stages]:
         """Stages of the work; each is announced before it begins, unless quiet."""
-        if self.quiet:
+        if self.speech.quiet:
             return nullcontext(Stages(plan, lambda stages: None))
-        return stages_on(self._console(sys.stderr), plan, verbose=self.verbose)
+        console, verbose = self._console(sys.stderr), self.speech.verbose
+        return stages_on(console, plan, verbose=verbose)
 
     def end(self, status: str) -> None:
-        """Print the JSON document if that is what was asked for."""
-        if self.as_json:
-            seconds = time.perf_counter() - self.begun
-            print(
-                document(
-                    self.command, status, self.data, self.messages, self.files, seconds
-                )
-            )
+        """Print the one JSON document of a run, if that is what was asked for."""
+        if not self.speech.as_json:
+            return
+        content = {
+            "schema": SCHEMA,
+            "command": self.command,
+            "status": status,
+            "data": self.data,
+            "messages": [asdict(message) for message in self.messages],
+            "files": [path.as_posix() for path in self.files],
+            "seconds": time.perf_counter() - self.begun,
+        }
+        print(json.dumps(plain(content), indent=2, allow_nan=False))
 
     def fail(self, message: Message) -> typer.Exit:
         """Report an error; the caller raises what comes back."""
@@ -301,7 +317,7 @@ class Output:
         from rich.console import Console
 
         # Rich reads NO_COLOR itself; an empty value means unset, as no-color.org says.
-        plain = not self.color or bool(os.environ.get("NO_COLOR"))
+        plain = self.speech.no_color or bool(os.environ.get("NO_COLOR"))
         # A file has no edge at which a table would have to break its cells.
         width = None if file.isatty() or "COLUMNS" in os.environ else WIDE
         return Console(
@@ -315,22 +331,26 @@ def one_line(text: str) -> str:
 
 
 @contextmanager
-def running(command: str, **options: Any) -> Iterator[Output]:
+def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[Output]:
     """Run the body of a command; whatever ends it becomes a message and an exit code.
 
     Parameters
     ----------
     command : str
         Its name.
-    **options
-        Of :class:`Output`.
+    speech : Speech
+        How it speaks.
+    redact : bool
+        Whether only what is allowed may be said and written.
     """
-    output = Output(command, **options)
+    output = Output(command, speech, redact)
     try:
         with _coded_warnings(output):
             yield output
     except CodedError as error:
-        raise output.fail(_message_of(error)) from error
+        # a code without an entry would be a bug in shoal
+        code = error.code if error.code in catalogue() else "E001"
+        raise output.fail(Message(code, error.text, error.hint)) from error
     except KeyboardInterrupt as error:
         text = "interrupted; no file is half-written"
         hint = "run the command again"
@@ -338,20 +358,14 @@ def running(command: str, **options: Any) -> Iterator[Output]:
     except (typer.Exit, BrokenPipeError):
         raise
     except Exception as error:
-        if output.debug:
+        if speech.debug:
             traceback.print_exc()
         text = f"unexpected {type(error).__name__}: {error}"
         hint = "run again with --debug and report it with the output of `shoal version`"
         raise output.fail(Message("E001", text, hint)) from error
     output.end("warning" if output.messages else "ok")
-    if output.strict and output.messages:
+    if speech.strict and output.messages:
         raise typer.Exit(STRICT_EXIT)
-
-
-def _message_of(error: CodedError) -> Message:
-    """The message of an error; a code without an entry would be a bug in shoal."""
-    code = error.code if error.code in catalogue() else "E001"
-    return Message(code, error.text, error.hint)
 
 
 @contextmanager
@@ -363,34 +377,13 @@ def _coded_warnings(output: Output) -> Iterator[None]:
             text = str(message).partition("; ")[0]
             output.warn("W161", text, "nothing: the results are the same, only later")
         elif isinstance(message, CodedWarning) and message.code in catalogue():
-            output.warn(message.code, message.text, message.hint)
+            output.warn_all([message])
         elif issubclass(category, ShoalWarning):
             output.warn("W161", str(message), "see `shoal diagnose` for all checks")
-        elif output.debug:
+        elif output.speech.debug:
             print(f"{category.__name__}: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = say  # type: ignore[assignment]
         yield
-
-
-def document(
-    command: str,
-    status: str,
-    data: Mapping[str, Any],
-    messages: Sequence[Message],
-    files: Sequence[Path],
-    seconds: float,
-) -> str:
-    """The one JSON document of a run; floats are not rounded."""
-    content = {
-        "schema": SCHEMA,
-        "command": command,
-        "status": status,
-        "data": data,
-        "messages": [message.to_dict() for message in messages],
-        "files": [path.as_posix() for path in files],
-        "seconds": seconds,
-    }
-    return json.dumps(plain(content), indent=2, allow_nan=False)

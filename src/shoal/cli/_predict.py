@@ -1,53 +1,65 @@
 """``shoal predict``: the class of every row of a new file, however large."""
 
+import csv
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Device, Loaded, Model, load_model, refuse_no_domains
-from shoal.cli._options import Force, Redact, Speech, speaking, with_groups, working
+from shoal.cli._models import (
+    Loaded,
+    Machine,
+    Model,
+    Place,
+    load_model,
+    refuse_no_domains,
+)
+from shoal.cli._options import SafeResults, Speech, speaking, with_groups, working
 from shoal.cli._output import Output, Stage, Stages, running
-from shoal.cli._places import filled_file, refuse_existing
-from shoal.cli._reading import (
-    Data,
-    Rows,
-    guess_rows,
-    name_of,
-    require_h5ad,
+from shoal.cli._reading import Data, Rows, name_of, require_h5ad, row_numbers
+from shoal.cli._runs import (
+    assignments_name,
+    filled_file,
+    refuse_existing,
     write_cells,
 )
-from shoal.cli._redacting import numbered_rows
-from shoal.cli._runs import assignments_name
-from shoal.cli._scaling import NO_DOMAIN, Place, check_parts_ending, predicted
-from shoal.cli._tables import percent, read_mix, shortened_table
+from shoal.cli._tables import percent, shortened_table
 from shoal.io._settings import READING
 
 # More rows unlike those of training than this deserve a warning.
 MANY_UNLIKE = 0.1
 
-Pooled = Annotated[
-    bool,
-    working(
-        "--pooled", help="The mix of all training domains, wherever a row is from."
-    ),
-]
-Prevalence = Annotated[
-    Path | None,
-    working("--prevalence", metavar="FILE", help="Class mix of all rows: CSV or JSON."),
-]
-Confidence = Annotated[
-    float,
-    working("--min-confidence", min=0, max=1, help="Mark rows less sure as unsure."),
-]
-OutFile = Annotated[
-    Path | None,
-    speaking("--out", metavar="FILE", help="Where to: .parquet, .csv or .h5ad."),
-]
+#: Stands for the domain of rows where it plays no part.
+NO_DOMAIN = "(not used)"
 ENDINGS = (".parquet", ".csv", ".h5ad")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix(Machine):
+    """By which mix rows are classed, and where a network looks at them."""
+
+    pooled: bool = working(
+        False, "The mix of all training domains, wherever a row is from."
+    )
+    prevalence: Path | None = working(
+        None, "Class mix of all rows: CSV or JSON.", metavar="FILE"
+    )
+    min_confidence: float = working(
+        READING.unsure, "Mark rows less sure as unsure.", min=0, max=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsFile(SafeResults):
+    """Where classed rows go."""
+
+    out: Path | None = speaking(
+        None, "Where to: .parquet, .csv or .h5ad.", metavar="FILE"
+    )
 
 
 @with_groups
@@ -56,14 +68,9 @@ def predict(
     data: Data,
     rows: Rows,
     place: Place,
+    how: Mix,
+    results: RowsFile,
     speech: Speech,
-    pooled: Pooled = False,
-    prevalence: Prevalence = None,
-    min_confidence: Confidence = READING.unsure,
-    device: Device = "auto",
-    out: OutFile = None,
-    redact: Redact = False,
-    force: Force = False,
 ) -> None:
     """The class of every row of a new file, with probabilities; in batches.
 
@@ -75,58 +82,53 @@ def predict(
     with their classes.
     """
     plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
-    with running("predict", redact=redact, **speech.options) as output:
-        path = out or Path(f"{name_of(data)}-{assignments_name()}")
-        if pooled and prevalence is not None:
-            raise CommandError(
-                "E002",
-                "--pooled and --prevalence exclude each other: each is the mix of all "
-                "rows",
-                "leave one of them out",
-            )
-        check_ending(path)
-        if path.suffix == ".h5ad":
-            require_h5ad(data, rows.format, redact=redact)
-        refuse_checkpoint(place)
-        in_parts = place.in_parts(data, whole=False)
-        if in_parts:
-            check_parts_ending(path)
-        else:  # what is written in parts is a folder
-            refuse_data(path, data)
-            refuse_existing(path, force=force)
+    with running("predict", speech, redact=results.redact) as output:
+        path = results.out or Path(f"{name_of(data)}-{assignments_name()}")
+        in_parts = check_options(path, data, rows, place, how, results)
         with output.stages(plan) as stages:
             stages.begin("load")
-            loaded = load_model(model, device)
+            loaded = load_model(model, how.device)
             names = list(loaded.model.class_names_)
-            mix = None if prevalence is None else read_mix(prevalence, names)
-            if redact:
-                loaded = loaded.without_names(domains=pooled or mix is not None)
+            mix = None if how.prevalence is None else read_mix(how.prevalence, names)
+            if output.redact:
+                loaded = loaded.without_names(domains=how.pooled or mix is not None)
             stages.begin("class")
-            how: dict[str, Any] = {
-                "pooled": pooled,
-                "prevalence": mix,
-                "min_confidence": min_confidence,
-            }
-            if in_parts:
-                how |= {"place": place, "force": force}
-                found = predicted(output, stages, loaded, data, rows, path, **how)
-                tally = Tally(names, **found)
-            else:
-                how |= {"redact": redact}
-                tally = streamed(output, stages, loaded, data, rows, path, **how)
+            wanted = {"pooled": how.pooled, "prevalence": mix}
+            least = how.min_confidence
+            asked = Prediction(output, stages, loaded, data, rows, path, wanted, least)
+            tally = asked.in_parts(place, results.force) if in_parts else asked.here()
         output.files = [path]
-        output.data = tally.to_dict() | {"min_confidence": min_confidence}
+        output.found(tally.to_dict() | {"min_confidence": least})
         show(output, tally)
 
 
-def check_ending(path: Path) -> None:
-    """Raise E102 before any work if the file's name does not tell its format."""
-    if path.suffix not in ENDINGS:
-        raise CommandError(
-            "E102",
-            f'cannot tell the format of "{path}"',
-            "end the name of --out with .parquet or .csv (or .h5ad, of an h5ad file)",
+def check_options(
+    path: Path, data: Sequence[str], rows: Rows, place: Place, how: Mix, results: Any
+) -> bool:
+    """Refuse what cannot be done, before any work; whether data are read in parts."""
+    if how.pooled and how.prevalence is not None:
+        text = (
+            "--pooled and --prevalence exclude each other: each is the mix of all rows"
         )
+        raise CommandError("E002", text, "leave one of them out")
+    if path.suffix not in ENDINGS:
+        text = f'cannot tell the format of "{path}"'
+        hint = "end the name of --out with .parquet or .csv (or .h5ad, of an h5ad file)"
+        raise CommandError("E102", text, hint)
+    if path.suffix == ".h5ad":
+        require_h5ad(data, rows.format, redact=results.redact)
+    if place.checkpoint is not None:
+        text = "--checkpoint is not for predict: finished parts are kept beside --out"
+        hint = "leave it out; the same command goes on from them"
+        raise CommandError("E002", text, hint)
+    in_parts = place.in_parts(data, whole=False)
+    if in_parts and path.suffix == ".csv":
+        text = "rows read in parts are written as Parquet"
+        raise CommandError("E002", text, "end --out with .parquet")
+    if not in_parts:  # what is written in parts is a folder
+        refuse_data(path, data)
+        refuse_existing(path, force=results.force)
+    return in_parts
 
 
 def refuse_data(path: Path, data: Sequence[str]) -> None:
@@ -136,59 +138,74 @@ def refuse_data(path: Path, data: Sequence[str]) -> None:
     """
     rows = [Path(one).resolve() for one in data if one != "-"]
     if path.resolve() in rows and path.suffix != ".h5ad":
-        raise CommandError(
-            "E136", f'"{path}" holds the rows to class', "choose another --out"
+        text = f'"{path}" holds the rows to class'
+        raise CommandError("E136", text, "choose another --out")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is to be classed, by which mix, and where the classes go."""
+
+    output: Output
+    stages: Stages
+    loaded: Loaded
+    data: Sequence[str]
+    rows: Rows
+    path: Path
+    mix: dict[str, Any]
+    min_confidence: float
+
+    def here(self) -> "Tally":
+        """Class one batch after the other, and write it."""
+        from shoal.io import assign
+        from shoal.io._assignments import marked
+
+        model, tables = self.loaded.model, self._tables()
+        frames = marked(assign(model, tables, **self.mix), self.min_confidence)
+        tally = Tally(list(model.class_names_))
+        counted = tally.counting(frames, self.stages, self.data)
+        if self.path.suffix == ".h5ad":
+            write_cells(self.path, Path(self.data[0]), model, counted)
+        else:
+            write(self.path, counted)
+        return tally
+
+    def _tables(self) -> Iterator[Any]:
+        """The rows, batch by batch; E133 where they lack a domain that is needed."""
+        needed = not any(self.mix.values())
+        batches = self.loaded.batches(
+            self.output, self.data, self.rows, require_domain=needed
         )
+        for table in batches:
+            if needed:
+                refuse_no_domains(table)
+            if self.output.redact:
+                table = replace(table, ids=row_numbers(table))
+            yield table
 
+    def in_parts(self, place: Place, force: bool) -> "Tally":
+        """Class all rows of a data set that is read in parts."""
+        from shoal.scale import predict
 
-def refuse_checkpoint(place: Place) -> None:
-    """Raise E002 for an option that the other commands have."""
-    if place.checkpoint is not None:
-        raise CommandError(
-            "E002",
-            "--checkpoint is not for predict: finished parts are kept beside --out",
-            "leave it out; the same command goes on from them",
+        found = place.ask(
+            predict,
+            self.stages,
+            self.loaded,
+            self.data,
+            self.rows,
+            out=self.path,
+            drop_missing_domain=self.rows.drop_missing_domain,
+            min_confidence=self.min_confidence,
+            force=force,
+            **self.mix,
         )
-
-
-def streamed(
-    output: Output,
-    stages: Stages,
-    loaded: Loaded,
-    data: Sequence[str],
-    rows: Rows,
-    path: Path,
-    *,
-    pooled: bool,
-    prevalence: Any,
-    min_confidence: float,
-    redact: bool,
-) -> "Tally":
-    """Class one batch after the other, and write it."""
-    from shoal.io import assign
-    from shoal.io._assignments import marked
-
-    by_domain = not (pooled or prevalence)
-    tables = loaded.batches(output, data, rows, require_domain=by_domain)
-    if by_domain:
-        tables = with_domains(tables)
-    if redact:
-        tables = numbered_rows(tables)
-    frames = assign(loaded.model, tables, pooled=pooled, prevalence=prevalence)
-    tally = Tally(list(loaded.model.class_names_))
-    counted = tally.counting(marked(frames, min_confidence), stages, data)
-    if path.suffix == ".h5ad":
-        write_cells(path, Path(data[0]), loaded.model, counted)
-    else:
-        write(path, counted)
-    return tally
-
-
-def with_domains(tables: Iterable[Any]) -> Iterator[Any]:
-    """The tables; E133 where they do not say where their rows come from."""
-    for table in tables:
-        refuse_no_domains(table)
-        yield table
+        self.output.warn_all(found.messages)
+        counts: Counter[tuple[str, str]] = Counter()
+        for domain, name, size in found.counts.itertuples(index=False):
+            known = isinstance(domain, str)
+            counts[domain if known else NO_DOMAIN, name] += int(size)
+        names = list(self.loaded.model.class_names_)
+        return Tally(names, counts, found.n_rows, found.unsure, found.unlike)
 
 
 def write(path: Path, frames: Iterator[Any]) -> None:
@@ -267,3 +284,121 @@ def show(output: Output, tally: Tally) -> None:
         f"{found['min_confidence']:g}), {percent(unlike)} unlike the training rows.",
     )
     output.show_files()
+
+
+# ---- how many rows a file may have, without reading it: for the time left ------------
+
+SAMPLE_BYTES = 65_536
+
+
+def guess_rows(data: Sequence[str]) -> float | None:
+    """About how many rows some files have together; None where nothing can be said."""
+    guesses = [_guess(Path(name)) for name in data]
+    known = [guess for guess in guesses if guess is not None]
+    return sum(known) if len(known) == len(guesses) else None
+
+
+def _guess(path: Path) -> float | None:
+    if not path.is_file():
+        return None
+    if path.suffix == ".parquet":
+        from shoal.io.source._columnar import n_rows_of
+
+        return float(n_rows_of(path, "parquet"))
+    if path.suffix in (".csv", ".tsv"):
+        with path.open("rb") as file:
+            head = file.read(SAMPLE_BYTES)
+        lines = max(head.count(b"\n"), 1)
+        return path.stat().st_size * lines / max(len(head), 1)
+    return None
+
+
+# ---- class mixes from files: --prevalence --------------------------------------------
+
+TOLERANCE = 1e-3
+
+
+def read_mix(path: Path, names: list[str]) -> list[float]:
+    """Share of each class, in the order of ``names``.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns class_id or class_name, and estimate; or a JSON object.
+    names : list of str
+        Of the classes; their ids are c0, c1, ...
+    """
+    shares = _read_shares(path)
+    ids = [f"c{index}" for index in range(len(names))]
+    unknown = [key for key in shares if key not in ids and key not in names]
+    if unknown:
+        known = ", ".join(names)
+        raise _unusable(path, f'names "{unknown[0]}", the classes are {known}')
+    mix = []
+    for one, name in zip(ids, names, strict=True):
+        if name not in shares and one not in shares:
+            raise _unusable(path, f'has no share of "{name}"')
+        share = _number(path, shares.get(name, shares.get(one)))
+        if not 0 <= share <= 1:
+            raise _unusable(path, f'gives "{name}" the share {share}, not from 0 to 1')
+        mix.append(share)
+    if abs(sum(mix) - 1) > TOLERANCE:
+        raise _unusable(path, f"has shares that add to {sum(mix):.4g}, not to 1")
+    return [share / sum(mix) for share in mix]
+
+
+def _read_shares(path: Path) -> dict[str, Any]:
+    """What a file says for each class."""
+    is_json = path.suffix == ".json"
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            content = json.load(file) if is_json else list(csv.DictReader(file))
+    except FileNotFoundError as error:
+        text = f'no file or folder "{path}"'
+        raise CommandError("E101", text, "check the path of --prevalence") from error
+    except (OSError, ValueError, csv.Error) as error:
+        raise _unusable(path, f"cannot be read: {error}") from error
+    if not is_json:
+        return _shares_of(path, content)
+    if not isinstance(content, dict):
+        raise _unusable(path, "is not an object of shares by class")
+    return {str(key): value for key, value in content.items()}
+
+
+def _shares_of(path: Path, rows: list[dict[str, str]]) -> dict[str, str]:
+    """Shares by class, from the rows of the only domain or the last one added."""
+    columns = set(rows[0]) if rows else set()
+    if "domain" in columns:
+        rows = _of_one_domain(path, rows)
+    key = next((name for name in ("class_id", "class_name") if name in columns), None)
+    if key is None or "estimate" not in columns:
+        raise _unusable(path, "lacks the columns class_id and estimate")
+    shares = {row[key]: row["estimate"] for row in rows}
+    if len(shares) < len(rows):
+        raise _unusable(path, f"has several rows of one {key}")
+    return shares
+
+
+def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of the only domain, or of the last one that `shoal adapt` added."""
+    added = [row["domain"] for row in rows if row.get("flag") == "new"]
+    rows = [row for row in rows if not added or row["domain"] == added[-1]]
+    domains = list(dict.fromkeys(row["domain"] for row in rows))
+    if len(domains) > 1:
+        some = ", ".join(domains[:5]) + ", ..." * (len(domains) > 5)
+        text = f"has the mixes of {len(domains)} domains: {some}"
+        raise _unusable(path, text, "keep the rows of one of them, and the header")
+    return rows
+
+
+def _number(path: Path, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise _unusable(path, f"has the share {value!r}, not a number") from error
+
+
+def _unusable(
+    path: Path, text: str, hint: str = "one share per class, see `shoal explain E143`"
+) -> CommandError:
+    return CommandError("E143", f'"{path}" {text}', hint)

@@ -6,40 +6,39 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._networks import (
-    Batch,
-    Device,
+    ENCODER,
     Images,
     Pictures,
+    check_room,
     list_folder,
     network_errors,
     start_torch,
-    warn,
 )
-from shoal.cli._options import Force, Out, Speech, Work, with_groups, working
+from shoal.cli._options import Results, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, Stages, running
-from shoal.cli._places import filled_folder, refuse_existing
+from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
-    from shoal.vision._images import ImageSet
     from shoal.vision._simclr import Pretrained
 
 
-# ---- Where `shoal pretrain` trains: in this process, or on a Ray cluster -------------
-
+HISTORY = "history.json"
 # What a run keeps while it trains, in this process and on a Ray cluster.
 KEPT = ("checkpoint.pt", "checkpoints")
 # So many are written, so that a run that is killed loses a tenth of its work.
 CHECKPOINTS = 10
-
+# An image is told apart from others: with one alone there is nothing to learn.
+LEAST = 2
 
 # Pretext tasks of other packages: entry points with the signature of simclr.
 OTHERS = {point.name: point for point in entry_points(group="shoal.pretraining")}
-Method = StrEnum("Method", ["simclr", *OTHERS])
+Method = StrEnum("Method", ["simclr", *OTHERS])  # type: ignore[misc]
+OWN: Any = Method("simclr")
 
 
 class Engine(StrEnum):
@@ -49,20 +48,21 @@ class Engine(StrEnum):
     ray = "ray"
 
 
+class Depth(StrEnum):
+    """Layers of the residual network."""
+
+    small = "18"
+    middle = "34"
+    large = "50"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """Where the network is trained."""
 
-    engine: Annotated[
-        Engine, working("--engine", help="In this process, or on a Ray cluster.")
-    ] = Engine.local
-    address: Annotated[
-        str | None,
-        working("--address", help="Of the Ray cluster; else one on this machine."),
-    ] = None
-    workers: Annotated[
-        int, working("--workers", min=1, help="Of the cluster; they share --batch.")
-    ] = 1
+    engine: Engine = working(Engine.local, "In this process, or on a Ray cluster.")
+    address: str | None = working(None, "Of the Ray cluster; else one on this machine.")
+    workers: int = working(1, "Of the cluster; they share --batch.", min=1)
 
     @property
     def on_ray(self) -> bool:
@@ -83,119 +83,65 @@ class Cluster:
         return f"Ray ({self.workers} workers)" if self.on_ray else str(device)
 
 
-def train(
-    cluster: Cluster,
-    pixels: Any,
-    device: Any,
-    *,
-    checkpoint: Path,
-    resume: bool,
-    on_epoch: Callable[[dict[str, Any]], None],
-    **options: Any,
-) -> "Pretrained":
-    """The network trained; see :func:`shoal.vision.simclr` for the options."""
-    if not cluster.on_ray:
-        options |= {"checkpoint": checkpoint, "resume": resume, "on_epoch": on_epoch}
-        return _train(pixels, device, **options)
-    from shoal.vision._ray import train_on_ray
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How the network is trained."""
 
-    # Workers look for a device of their own, unless it is the CPU that is wanted.
-    there = "cpu" if device.type == "cpu" else None
-
-    def run_worker(store: Any) -> "Pretrained":
-        return _train(pixels, there, checkpoint=store, **options).cpu()
-
-    return train_on_ray(
-        run_worker,
-        checkpoint,
-        workers=cluster.workers,
-        address=cluster.address,
-        gpu=False if there else None,
-        resume=resume,
-        on_checkpoint=on_epoch,
+    method: Method = working(OWN, "How to learn without labels.")
+    epochs: int = working(100, "Passes over the images.", min=1)
+    batch: int = working(512, "Images at a time.", min=1)
+    depth: Depth = working(Depth.small, "Layers of the ResNet.")
+    learning_rate: float | None = working(
+        None, "In proportion to --batch if not given.", min=0
     )
-
-
-def _train(
-    pixels: Any,
-    device: Any,
-    *,
-    method: Method,
-    depth: int,
-    seed: int,
-    view_size: int | None,
-    **options: Any,
-) -> "Pretrained":
-    """The network trained; see :func:`shoal.vision.simclr` for the options."""
-    import torch
-
-    from shoal.vision._images import ImageSet
-    from shoal.vision._simclr import default_net, simclr
-    from shoal.vision.augment import simclr_view
-
-    images = ImageSet(pixels, device)
-    side = max(images.size)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        net = default_net(images, depth)
-    pretrain = OTHERS[method].load() if method in OTHERS else simclr
-    return pretrain(
-        images,
-        net=net,
-        view=simclr_view(side, view_size=view_size),
-        # of a view its size alone can differ here: nothing else need be told
-        facts={"view": "simclr_view", "view_size": view_size or side},
-        seed=seed,
-        device=device,
-        checkpoint_every=steps_between(images, options),
-        progress=False,
-        **options,
+    view_size: int | None = working(
+        None, "Height and width of a view; those of the images if not given.", min=8
     )
+    compile: bool = working(
+        False, "A minute first, then faster; for long runs on a GPU."
+    )
+    device: str = working("auto", "auto, cpu, cuda or cuda:1.")
+    resume: bool = working(False, "Go on from the checkpoint in --out, if any.")
 
+    def refuse_one(self) -> None:
+        """Raise E002 for a batch in which nothing is told apart."""
+        if self.batch < LEAST:
+            text = f"--batch must be at least {LEAST}, got {self.batch}"
+            hint = "training tells each image apart from the others of its batch"
+            raise CommandError("E002", text, hint)
 
-def steps_between(images: "ImageSet", options: dict[str, Any]) -> int:
-    """Steps from one checkpoint to the next: whole epochs, a share of the run."""
-    steps = max(len(images) // options["batch_size"], 1)
-    return steps * max(options["epochs"] // CHECKPOINTS, 1)
+    def run(self, pixels: Any, device: Any, seed: int, **options: Any) -> "Pretrained":
+        """The network trained; see :func:`shoal.vision.simclr` for the options."""
+        import torch
 
+        from shoal.vision._images import ImageSet
+        from shoal.vision._simclr import default_net, simclr
+        from shoal.vision.augment import simclr_view
 
-# ---- ``shoal pretrain``: a network trained on images without labels ------------------
-
-ENCODER, HISTORY = "encoder.safetensors", "history.json"
-# An image is told apart from others: with one alone there is nothing to learn.
-LEAST = 2
-
-
-class Depth(StrEnum):
-    """Layers of the residual network."""
-
-    small = "18"
-    middle = "34"
-    large = "50"
-
-
-Epochs = Annotated[int, working("--epochs", min=1, help="Passes over the images.")]
-How = Annotated[Method, working("--method", help="How to learn without labels.")]
-Layers = Annotated[Depth, working("--depth", help="Layers of the ResNet.")]
-Rate = Annotated[
-    float | None,
-    working("--learning-rate", min=0, help="In proportion to --batch if not given."),
-]
-ViewSize = Annotated[
-    int | None,
-    working(
-        "--view-size",
-        min=8,
-        help="Height and width of a view; those of the images if not given.",
-    ),
-]
-Compile = Annotated[
-    bool,
-    working("--compile", help="A minute first, then faster; for long runs on a GPU."),
-]
-Resume = Annotated[
-    bool, working("--resume", help="Go on from the checkpoint in --out, if any.")
-]
+        images = ImageSet(pixels, device)
+        side = max(images.size)
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            net = default_net(images, int(self.depth))
+        method = OTHERS[self.method].load() if self.method in OTHERS else simclr
+        # whole epochs from one checkpoint to the next
+        steps = max(len(images) // self.batch, 1)
+        return method(
+            images,
+            net=net,
+            view=simclr_view(side, view_size=self.view_size),
+            # of a view its size alone can differ here: nothing else need be told
+            facts={"view": "simclr_view", "view_size": self.view_size or side},
+            epochs=self.epochs,
+            batch_size=self.batch,
+            lr=self.learning_rate,
+            compile=self.compile,
+            seed=seed,
+            device=device,
+            checkpoint_every=steps * max(self.epochs // CHECKPOINTS, 1),
+            progress=False,
+            **options,
+        )
 
 
 @with_groups
@@ -204,18 +150,9 @@ def pretrain(
     pictures: Pictures,
     work: Work,
     cluster: Cluster,
+    training: Training,
+    results: Results,
     speech: Speech,
-    method: How = Method.simclr,
-    epochs: Epochs = 100,
-    batch: Batch = 512,
-    depth: Layers = Depth.small,
-    learning_rate: Rate = None,
-    view_size: ViewSize = None,
-    compile: Compile = False,
-    device: Device = "auto",
-    resume: Resume = False,
-    out: Out = None,
-    force: Force = False,
 ) -> None:
     """Train a network on images without labels, for `shoal embed`.
 
@@ -229,17 +166,14 @@ def pretrain(
     network of one process but for rounding; one that dies is replaced. All machines of
     the cluster must see the folder --out.
     """
-    folder = out or Path(f"{images.absolute().name}-encoder")
+    folder = results.out or Path(f"{images.absolute().name}-encoder")
     plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
-    with running("pretrain", **speech.options) as output:
-        if batch < LEAST:
-            text = f"--batch must be at least {LEAST}, got {batch}"
-            hint = "training tells each image apart from the others of its batch"
-            raise CommandError("E002", text, hint)
-        place = start_torch(device, work.threads)
+    with running("pretrain", speech) as output:
+        training.refuse_one()
+        place = start_torch(training.device, work.threads)
         kept = folder / cluster.kept
-        refuse_trained(folder, resume=resume, force=force)
-        with output.stages(plan) as stages, network_errors(batch, LEAST):
+        refuse_trained(folder, resume=training.resume, force=results.force)
+        with output.stages(plan) as stages, network_errors(training.batch, LEAST):
             stages.begin("read")
             pixels = read(output, images, pictures)
             text = f"training on {cluster.name(place)}; checkpoint {kept}"
@@ -248,23 +182,49 @@ def pretrain(
             with training_errors(kept):
                 trained = train(
                     cluster,
+                    training,
                     pixels,
                     place,
-                    method=method,
-                    depth=int(depth),
-                    epochs=epochs,
-                    batch_size=batch,
-                    lr=learning_rate,
-                    seed=work.seed,
-                    view_size=view_size,
-                    compile=compile,
+                    work.seed,
                     checkpoint=kept,
-                    resume=resume,
-                    on_epoch=showing(stages, plan, epochs),
+                    on_epoch=showing(stages, plan, training.epochs),
                 )
-        save(output, folder, trained, pixels, work.seed, view_size)
+        save(output, folder, trained, pixels, work.seed, training.view_size)
         output.data["device"] = cluster.name(place)
         show(output, images, folder)
+
+
+def train(
+    cluster: Cluster,
+    training: Training,
+    pixels: Any,
+    device: Any,
+    seed: int,
+    *,
+    checkpoint: Path,
+    on_epoch: Callable[[dict[str, Any]], None],
+) -> "Pretrained":
+    """The network trained, in this process or on a Ray cluster."""
+    if not cluster.on_ray:
+        kept = {"checkpoint": checkpoint, "resume": training.resume}
+        return training.run(pixels, device, seed, on_epoch=on_epoch, **kept)
+    from shoal.vision._ray import train_on_ray
+
+    # Workers look for a device of their own, unless it is the CPU that is wanted.
+    there = "cpu" if device.type == "cpu" else None
+
+    def run_worker(store: Any) -> "Pretrained":
+        return training.run(pixels, there, seed, checkpoint=store).cpu()
+
+    return train_on_ray(
+        run_worker,
+        checkpoint,
+        workers=cluster.workers,
+        address=cluster.address,
+        gpu=False if there else None,
+        resume=training.resume,
+        on_checkpoint=on_epoch,
+    )
 
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
@@ -272,11 +232,9 @@ def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     refuse_existing(folder, [ENCODER, HISTORY], force=force)
     begun = any((folder / name).exists() for name in KEPT)
     if begun and not (resume or force):
-        raise CommandError(
-            "E136",
-            f'"{folder}" holds the checkpoint of a run that was stopped',
-            "add --resume to go on, or --force to start afresh",
-        )
+        text = f'"{folder}" holds the checkpoint of a run that was stopped'
+        hint = "add --resume to go on, or --force to start afresh"
+        raise CommandError("E136", text, hint)
 
 
 def read(output: Output, images: Path, pictures: Pictures) -> Any:
@@ -289,7 +247,7 @@ def read(output: Output, images: Path, pictures: Pictures) -> Any:
     size = pictures.size or common_size(listed)
     check_room(len(listed.names), size)
     pixels, readable = decode(listed.paths, size)
-    warn(output, check_readable(listed, readable, skip_bad=pictures.skip_bad))
+    output.warn_all(check_readable(listed, readable, skip_bad=pictures.skip_bad))
     check_count(images, len(pixels))
     return pixels
 
@@ -297,26 +255,9 @@ def read(output: Output, images: Path, pictures: Pictures) -> Any:
 def check_count(images: Path, n_images: int) -> None:
     """Raise E101 if there are too few images to tell one from another."""
     if n_images < LEAST:
-        raise CommandError(
-            "E101",
-            f'"{images}" must hold at least {LEAST} images, got {n_images}',
-            "add images: training tells each apart from the others",
-        )
-
-
-def check_room(n_images: int, size: int) -> None:
-    """Raise E137 if so many images would not fit into the free memory as bytes."""
-    from shoal.io._files import GIB, available_memory
-    from shoal.io._settings import READING
-
-    need, free = 3.0 * n_images * size**2, available_memory()
-    if free is not None and need > READING.room * free:
-        raise CommandError(
-            "E137",
-            f"{n_images:,} images of {size} x {size} pixels need {need / GIB:.3g} GiB, "
-            f"{free / GIB:.3g} GiB free",
-            "a smaller --size",
-        )
+        text = f'"{images}" must hold at least {LEAST} images, got {n_images}'
+        hint = "add images: training tells each apart from the others"
+        raise CommandError("E101", text, hint)
 
 
 @contextmanager

@@ -2,55 +2,20 @@
 
 import csv
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import refuse_idle
+from shoal.cli._options import reading, refuse_idle
 from shoal.cli._output import Output
-from shoal.cli._places import filled_file
-from shoal.cli._redacting import without_rare_domains, without_rare_values
 
 if TYPE_CHECKING:
     from shoal.io import Table
 
-
-# ---- How many rows a file may have, without reading it: for the time left ------------
-
-SAMPLE_BYTES = 65_536
-
-
-def guess_rows(data: Sequence[str]) -> float | None:
-    """About how many rows some files have together; None where nothing can be said."""
-    guesses = [_guess(Path(name)) for name in data]
-    known = [guess for guess in guesses if guess is not None]
-    return sum(known) if len(known) == len(guesses) else None
-
-
-def _guess(path: Path) -> float | None:
-    if not path.is_file():
-        return None
-    if path.suffix == ".parquet":
-        from shoal.io._files import require
-
-        parquet = require("pyarrow.parquet", "parquet", "reading parquet files")
-        return float(parquet.ParquetFile(path).metadata.num_rows)
-    if path.suffix in (".csv", ".tsv"):
-        with path.open("rb") as file:
-            head = file.read(SAMPLE_BYTES)
-        lines = max(head.count(b"\n"), 1)
-        return path.stat().st_size * lines / max(len(head), 1)
-    return None
-
-
-# ---- reading -------------------------------------------------------------------------
-
-reading = partial(typer.Option, rich_help_panel="Which rows and columns")
 
 Data = Annotated[
     list[str],
@@ -69,21 +34,12 @@ Names = list[str] | None
 class Rows:
     """How files are to be read, beyond what their names say."""
 
-    domain_file: Annotated[
-        Text,
-        reading("--domain-file", metavar="FILE", help="Domains, for npy and mtx."),
-    ] = None
-    format: Annotated[
-        Text, reading("--format", help="Format, if the file's name does not tell.")
-    ] = None
-    sep: Annotated[Text, reading("--sep", help="Separator of a CSV file.")] = None
-    encoding: Annotated[str, reading("--encoding", help="Of a text file.")] = "utf-8"
-    na: Annotated[
-        Names, reading("--na", help="Cell that means missing (repeatable).")
-    ] = None
-    drop_missing_domain: Annotated[
-        bool, reading("--drop-missing-domain", help="Leave out rows without domain.")
-    ] = False
+    domain_file: Text = reading(None, "Domains, for npy and mtx.", metavar="FILE")
+    format: Text = reading(None, "Format, if the file's name does not tell.")
+    sep: Text = reading(None, "Separator of a CSV file.")
+    encoding: str = reading("utf-8", "Of a text file.")
+    na: Names = reading(None, "Cell that means missing (repeatable).")
+    drop_missing_domain: bool = reading(False, "Leave out rows without domain.")
 
     @property
     def for_batches(self) -> dict[str, Any]:
@@ -96,63 +52,24 @@ class Rows:
 class Source(Rows):
     """Which rows and columns, and what they are."""
 
-    domain: Annotated[
-        Text, reading("--domain", metavar="COL", help="Column: where a row is from.")
-    ] = None
-    id: Annotated[
-        Text, reading("--id", metavar="COL", help="Column that names the rows.")
-    ] = None
-    label: Annotated[
-        Text,
-        reading("--label", metavar="COL", help="True classes: held aside, to score."),
-    ] = None
-    group: Annotated[
-        Text,
-        reading("--group", metavar="COL", help="Group of each domain: ill, well."),
-    ] = None
-    features: Annotated[
-        Names, reading("--features", metavar="COL,COL", help="Only these columns.")
-    ] = None
-    drop: Annotated[
-        Names, reading("--drop", metavar="COL,COL", help="All but these columns.")
-    ] = None
-    text: Annotated[
-        Text, reading("--text", metavar="COL", help="Column of text, to count words.")
-    ] = None
-    counts: Annotated[
-        bool, reading("--counts", help="The columns are counts of words.")
-    ] = False
-    layer: Annotated[
-        Text, reading("--layer", metavar="KEY", help="Layer of an h5ad file.")
-    ] = None
-    use_rep: Annotated[
-        Text, reading("--use-rep", metavar="KEY", help="Embedding in an h5ad file.")
-    ] = None
-    impute: Annotated[
-        Text,
-        reading("--impute", metavar="HOW", help="Missing cells: median, mean or drop."),
-    ] = None
-    sample: Annotated[
-        int | None,
-        reading(
-            "--sample",
-            min=2,
-            help="So many rows, drawn at random; of data in parts, to learn from.",
-        ),
-    ] = None
-    domain_bins: Annotated[
-        int | None, reading("--domain-bins", min=2, help="Cut a number into domains.")
-    ] = None
-    merge_small: Annotated[
-        Text, reading("--merge-small", metavar="NAME", help="One domain of thin ones.")
-    ] = None
-
-    domain_from: Annotated[
-        Text, reading("--domain-from", metavar="REGEX", help="Domain in a file's name.")
-    ] = None
-    skip_bad: Annotated[
-        bool, reading("--skip-bad", help="Leave out images that cannot be read.")
-    ] = False
+    domain: Text = reading(None, "Column: where a row is from.", metavar="COL")
+    id: Text = reading(None, "Column that names the rows.", metavar="COL")
+    label: Text = reading(None, "True classes: held aside, to score.", metavar="COL")
+    group: Text = reading(None, "Group of each domain: ill, well.", metavar="COL")
+    features: Names = reading(None, "Only these columns.", metavar="COL,COL")
+    drop: Names = reading(None, "All but these columns.", metavar="COL,COL")
+    text: Text = reading(None, "Column of text, to count words.", metavar="COL")
+    counts: bool = reading(False, "The columns are counts of words.")
+    layer: Text = reading(None, "Layer of an h5ad file.", metavar="KEY")
+    use_rep: Text = reading(None, "Embedding in an h5ad file.", metavar="KEY")
+    impute: Text = reading(None, "Missing cells: median, mean or drop.", metavar="HOW")
+    sample: int | None = reading(
+        None, "So many rows, drawn at random; of data in parts, to learn from.", min=2
+    )
+    domain_bins: int | None = reading(None, "Cut a number into domains.", min=2)
+    merge_small: Text = reading(None, "One domain of thin ones.", metavar="NAME")
+    domain_from: Text = reading(None, "Domain in a file's name.", metavar="REGEX")
+    skip_bad: bool = reading(False, "Leave out images that cannot be read.")
 
     @property
     def for_read(self) -> dict[str, Any]:
@@ -162,105 +79,6 @@ class Source(Rows):
             "features": split_names(self.features) or None,
             "drop": tuple(split_names(self.drop)),
         }
-
-
-def read(
-    output: Output,
-    data: Sequence[str],
-    source: Source,
-    seed: int,
-    *,
-    redact: bool = False,
-) -> "Table":
-    """The table of a command; what reading noticed is said as warnings."""
-    import shoal.io
-
-    refuse_split_names(data, source)
-    refuse_clash(source)
-    table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
-    if table.kind != "images":
-        refuse_of_images(source)
-    for message in table.messages:
-        output.warn(message.code, message.text, message.hint)
-    if redact:
-        table = without_rare_domains(without_rare_values(table))
-    return without_empty_bags(output, table)
-
-
-def refuse_split_names(data: Sequence[str], source: Source) -> None:
-    """Raise E002 for ``--features a b``: after a space, b is taken for a file."""
-    from pathlib import Path
-
-    for option, names in (("--features", source.features), ("--drop", source.drop)):
-        no_files = [one for one in data if one != "-" and not Path(one).exists()]
-        if names and 0 < len(no_files) < len(data):
-            joined = shlex.quote(",".join([*names, *no_files]))
-            raise CommandError(
-                "E002",
-                f'"{no_files[0]}" is taken for a file, and there is none',
-                f"columns are joined by commas, without spaces: {option} {joined}",
-            )
-
-
-def refuse_clash(source: Source) -> None:
-    """Raise E002 for a column that would be both a feature and something else."""
-    features = split_names(source.features)
-    for role in ("domain", "id", "label", "group"):
-        if getattr(source, role) in features:
-            raise CommandError(
-                "E002",
-                f'"{getattr(source, role)}" is named by --{role} and by --features',
-                "a column is one or the other: take it out of one of them",
-            )
-
-
-def refuse_of_images(source: Source) -> None:
-    """Raise E002 for options that only a folder of images has a use for."""
-    given = {
-        "--domain-from": source.domain_from is not None,
-        "--skip-bad": source.skip_bad,
-    }
-    refuse_idle(given, "is for a folder of images")
-
-
-def without_empty_bags(output: Output, table: "Table") -> "Table":
-    """The rows that hold a word; W144 says how many others were left out."""
-    import numpy as np
-
-    if table.kind not in ("counts", "text"):
-        return table
-    filled = np.asarray(table.X.sum(axis=1)).ravel() > 0
-    if filled.all():
-        return table
-    domains = np.asarray(table.domains)
-    lost = sorted(set(map(str, domains)) - set(map(str, domains[filled])))
-    if lost:
-        raise CommandError(
-            "E114",
-            f'no row of the domain "{lost[0]}" holds a word that counts',
-            "use more rows, or leave that domain out",
-        )
-    text = f"{int((~filled).sum()):,} rows hold no word that counts; left out"
-    output.warn("W144", text, "words must occur in two rows, and not in most")
-    return replace(
-        table,
-        X=table.X[filled],
-        domains=domains[filled],
-        ids=None if table.ids is None else np.asarray(table.ids)[filled],
-        labels=None if table.labels is None else np.asarray(table.labels)[filled],
-        frame=None if table.frame is None else table.frame[filled],
-        places=None if table.places is None else table.places[filled],
-    )
-
-
-def refuse_images(table: "Table") -> None:
-    """Raise E124 for a folder of images: a fit needs their embeddings."""
-    if table.X is None:
-        raise CommandError(
-            "E124",
-            f'"{table.source["path"]}" holds images, and classes are found in columns',
-            "add --encoder WEIGHTS, or `shoal embed` them first",
-        )
 
 
 def one_or_all(data: Sequence[str]) -> Any:
@@ -275,17 +93,102 @@ def split_names(given: Sequence[str] | None) -> list[str]:
 
 def name_of(data: Sequence[str]) -> str:
     """A short name for what is read: of one file without its endings."""
-    from pathlib import PurePath
-
     if len(data) != 1 or data[0] == "-":
         return "data"
     return PurePath(data[0]).name.partition(".")[0] or "data"
 
 
-# ---- cells ---------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------
 
-#: The copy of the input in the folder of a run.
-CELLS = "classes.h5ad"
+
+def read(output: Output, data: Sequence[str], source: Source, seed: int) -> "Table":
+    """The table of a command; what reading noticed is said as warnings."""
+    import shoal.io
+
+    _refuse_split_names(data, source)
+    refuse_clash(source)
+    table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
+    if table.kind != "images":
+        refuse_of_images(source)
+    output.warn_all(table.messages)
+    if output.redact:
+        table = without_rare_domains(without_rare_values(table))
+    return _without_empty_bags(output, table)
+
+
+def _refuse_split_names(data: Sequence[str], source: Source) -> None:
+    """Raise E002 for ``--features a b``: after a space, b is taken for a file."""
+    no_files = [one for one in data if one != "-" and not Path(one).exists()]
+    for option, names in (("--features", source.features), ("--drop", source.drop)):
+        if names and 0 < len(no_files) < len(data):
+            joined = shlex.quote(",".join([*names, *no_files]))
+            raise CommandError(
+                "E002",
+                f'"{no_files[0]}" is taken for a file, and there is none',
+                f"columns are joined by commas, without spaces: {option} {joined}",
+            )
+
+
+def refuse_clash(source: Source) -> None:
+    """Raise E002 for a column that would be both a feature and something else."""
+    features = split_names(source.features)
+    for role in ("domain", "id", "label", "group"):
+        if getattr(source, role) in features:
+            text = f'"{getattr(source, role)}" is named by --{role} and by --features'
+            hint = "a column is one or the other: take it out of one of them"
+            raise CommandError("E002", text, hint)
+
+
+def refuse_of_images(source: Source) -> None:
+    """Raise E002 for options that only a folder of images has a use for."""
+    given = {
+        "--domain-from": source.domain_from is not None,
+        "--skip-bad": source.skip_bad,
+    }
+    refuse_idle(given, "is for a folder of images")
+
+
+def refuse_images(table: "Table") -> None:
+    """Raise E124 for a folder of images: a fit needs their embeddings."""
+    if table.X is None:
+        path = table.source["path"]
+        text = f'"{path}" holds images, and classes are found in columns'
+        hint = "add --encoder WEIGHTS, or `shoal embed` them first"
+        raise CommandError("E124", text, hint)
+
+
+def _without_empty_bags(output: Output, table: "Table") -> "Table":
+    """The rows that hold a word; W144 says how many others were left out."""
+    import numpy as np
+
+    if table.kind not in ("counts", "text"):
+        return table
+    filled = np.asarray(table.X.sum(axis=1)).ravel() > 0
+    if filled.all():
+        return table
+    domains = np.asarray(table.domains)
+    lost = sorted(set(map(str, domains)) - set(map(str, domains[filled])))
+    if lost:
+        text = f'no row of the domain "{lost[0]}" holds a word that counts'
+        hint = "use more rows, or leave that domain out"
+        raise CommandError("E114", text, hint)
+    text = f"{int((~filled).sum()):,} rows hold no word that counts; left out"
+    output.warn("W144", text, "words must occur in two rows, and not in most")
+    return rows_of(table, filled, X=table.X[filled], frame=_taken(table.frame, filled))
+
+
+def rows_of(table: "Table", kept: Any, **more: Any) -> "Table":
+    """The table with some of its rows; ``more`` has what is known of them already."""
+    names = ("domains", "ids", "labels", "places")
+    columns = {name: _taken(getattr(table, name), kept) for name in names}
+    return replace(table, **columns, **more)
+
+
+def _taken(column: Any, kept: Any) -> Any:
+    return None if column is None else column[kept]
+
+
+# ---- cells of an h5ad file -----------------------------------------------------------
 
 
 def h5ad_of(data: Sequence[str], format: str | None) -> Path | None:
@@ -297,30 +200,130 @@ def h5ad_of(data: Sequence[str], format: str | None) -> Path | None:
     return path if named and path.is_file() else None
 
 
-def require_h5ad(data: Sequence[str], format: str | None, *, redact: bool) -> Path:
-    """The input of a command whose output is to be an h5ad file."""
+def require_h5ad(data: Sequence[str], format: str | None, *, redact: bool) -> None:
+    """Raise E002 where the output of a command cannot be an h5ad file."""
+    text = ""
     if redact:
-        raise CommandError(
-            "E002",
-            "an h5ad file holds the cells themselves, which --redact leaves out",
-            "end --out with .parquet or .csv",
-        )
-    source = h5ad_of(data, format)
-    if source is None:
-        raise CommandError(
-            "E002",
-            f'only an h5ad file can be written as one, not "{data[0]}"',
-            "end --out with .parquet or .csv",
-        )
-    return source
+        text = "an h5ad file holds the cells themselves, which --redact leaves out"
+    elif h5ad_of(data, format) is None:
+        text = f'only an h5ad file can be written as one, not "{data[0]}"'
+    if text:
+        raise CommandError("E002", text, "end --out with .parquet or .csv")
 
 
-def write_cells(
-    path: Path, source: Path, model: Any, frames: Iterable[Any], **facts: Any
-) -> None:
-    """Copy the cells of ``source`` and add the classes that ``frames`` say."""
-    from shoal.io._annotation import Annotation, n_cells_of
+# ---- --redact: rows without names, and no value that few of them share ---------------
+#
+# A model must know its domains, categories and words to class new rows: those that few
+# rows share lose their names, or are not even used.
 
-    found = Annotation.of(model, frames, n_cells_of(source), **facts)
-    with filled_file(path) as place:
-        found.write(source, place)
+
+def row_numbers(table: "Table") -> Any:
+    """Numbers of the rows in their source, from 1."""
+    import numpy as np
+
+    places = np.arange(table.n_rows) if table.places is None else table.places
+    return places + 1
+
+
+def without_rare_domains(table: "Table") -> "Table":
+    """The table, domains of fewer than ten rows without their names."""
+    import numpy as np
+
+    from shoal.report._gather import RARE, RARE_DOMAIN
+
+    names, codes, sizes = np.unique(
+        np.asarray(table.domains).astype(str), return_inverse=True, return_counts=True
+    )
+    rare = sizes < RARE
+    rule = table.schema.domain
+    if rule is not None and rule.merged:  # thin ones, by their names
+        rule = replace(rule, merged=(), into=None)
+    if not rare.any():
+        return replace(table, schema=replace(table.schema, domain=rule))
+    hidden = [f"{RARE_DOMAIN} {index}" for index in range(len(names))]
+    safe = np.where(rare, hidden, names).astype(object)
+    domains = safe[codes]
+    groups = table.groups and {
+        safe[names == str(domain)][0]: group for domain, group in table.groups.items()
+    }
+    groups = groups and _safe_groups(groups, domains)
+    rule = None if rule is None else replace(rule, kind="text")
+    schema = replace(table.schema, domain=rule)
+    return replace(table, domains=domains, groups=groups, schema=schema)
+
+
+def _safe_groups(groups: dict[Any, str], domains: Any) -> dict[Any, str]:
+    """The group of each domain, groups of fewer than ten rows without their names.
+
+    The name of such a group says what those of its domains no longer say. It gets the
+    number that the report gives it, that of its first domain.
+    """
+    import numpy as np
+
+    from shoal.report._gather import RARE
+
+    names, sizes = np.unique(domains.astype(str), return_counts=True)
+    of_domain = np.array([groups[name] for name in names], dtype=object)
+    safe = {}
+    for group in set(of_domain):
+        places = np.flatnonzero(of_domain == group)
+        rare = sizes[places].sum() < RARE
+        safe[group] = f"rare group {places[0]}" if rare else group
+    return {domain: safe[group] for domain, group in groups.items()}
+
+
+def without_rare_names(diagnosis: Any) -> Any:
+    """The diagnosis, domains of fewer than ten rows without their names."""
+    import numpy as np
+
+    from shoal.analysis.diagnose import judge
+    from shoal.report._gather import RARE, RARE_DOMAIN
+
+    sizes = np.asarray(diagnosis.numbers["rows_per_domain"])
+    names = [
+        f"{RARE_DOMAIN} {index}" if size < RARE else str(name)
+        for index, (name, size) in enumerate(zip(diagnosis.domains, sizes, strict=True))
+    ]
+    domains = np.array(names, dtype=object)
+    return judge(diagnosis.numbers, domains, diagnosis.class_names)
+
+
+def without_rare_values(table: "Table") -> "Table":
+    """The table without columns that are named after a value of fewer than ten rows."""
+    import numpy as np
+
+    from shoal.report._gather import RARE
+
+    if table.X is None or table.schema.n_columns is not None:
+        return table  # columns of numbers are named after no value
+    common = np.asarray((table.X != 0).sum(axis=0)).ravel() >= RARE
+    schema, kept = _without_rare(table.schema, common)
+    if not kept.any():
+        text = f"every value of the columns is shared by fewer than {RARE} rows"
+        hint = "fit without --redact, or group the values"
+        raise CommandError("E114", text, hint)
+    return replace(
+        table, X=table.X[:, kept], schema=schema, feature_names=schema.feature_names
+    )
+
+
+def _without_rare(schema: Any, common: Any) -> tuple[Any, Any]:
+    """The schema without rare words and categories, and which columns of X stay."""
+    import numpy as np
+
+    if schema.text is not None:
+        words = zip(schema.vocabulary, common, strict=True)
+        vocabulary = tuple(word for word, stays in words if stays)
+        return replace(schema, vocabulary=vocabulary), common
+    features, kept, start = [], np.ones(len(common), dtype=bool), 0
+    for feature in schema.features:
+        columns = slice(start, start + feature.width)
+        start += feature.width
+        if feature.kind == "category":
+            kept[columns] = common[columns]
+            levels = zip(feature.levels, common[columns], strict=True)
+            left = tuple(level for level, stays in levels if stays)
+            feature = replace(feature, levels=left)
+        if feature.width:
+            features.append(feature)
+    return replace(schema, features=tuple(features)), kept

@@ -1,30 +1,158 @@
 """``shoal report``: the page of a run, drawn again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from shoal.cli._fitting import Fitted, Settings
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
-from shoal.cli._options import (
-    Force,
-    Redact,
-    Speech,
-    Work,
-    speaking,
-    with_groups,
-    working,
-)
+from shoal.cli._options import SafeResults, Speech, Work, speaking, with_groups, working
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._places import filled_file, refuse_changed, update_record
 from shoal.cli._reading import Rows, name_of, split_names
-from shoal.cli._runs import REPORT, folder_of, read_summary
+from shoal.cli._runs import (
+    REPORT,
+    filled_file,
+    folder_of,
+    read_summary,
+    refuse_changed,
+    update_record,
+)
 from shoal.cli._tables import fitted_classes
 
+MaybeData = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="Rows of the fit, to describe them anew; else from summary.json.",
+        show_default=False,
+    ),
+]
+ENDINGS = (".html", ".htm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What the page shows of rows."""
+
+    images: Path | None = working(
+        None,
+        "Show the pictures below DIR that the ids of the rows name.",
+        metavar="DIR",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Shown):
+    """What the page shows."""
+
+    title: str | None = working(None, "Title of the page.")
+    max_mb: float = working(5.0, "Size that the page stays below.", min=0.1, max=15)
+    sections: list[str] | None = working(
+        None, "Only these, and the verdict.", metavar="NAME,NAME"
+    )
+    open_it: bool = speaking(False, "Show it in the browser.", "--open")
+
+    @property
+    def wanted(self) -> list[str] | None:
+        """The sections asked for; E002 for one that does not exist."""
+        from shoal.report import SECTIONS
+
+        names = split_names(self.sections)
+        for name in names:
+            if name not in SECTIONS:
+                text = f'the report has no section "{name}"'
+                raise CommandError("E002", text, f"sections are {', '.join(SECTIONS)}")
+        return names or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFile(SafeResults):
+    """Where the page goes."""
+
+    out: Path | None = speaking(
+        None, "Where to; report.html of the run.", metavar="FILE"
+    )
+
+
+@with_groups
+def report(
+    model: Model,
+    rows: Rows,
+    work: Work,
+    page: Page,
+    results: PageFile,
+    speech: Speech,
+    data: MaybeData = None,
+) -> None:
+    """Draw the report of a run again: with other names, title, sections or size.
+
+    Needs summary.json of the run, not the data. Classes have the names that
+    `shoal name` gave them; after a merge, pass the data to see them as one. Sections:
+    where, differences, classes, map, trust, uncertainty, choice, score, reproduce. The
+    page of a run is replaced where nobody changed it; any other only with --force.
+    """
+    with running("report", speech, redact=results.redact) as output:
+        run = folder_of(model)
+        path = results.out or run / REPORT
+        check_ending(path)
+        refuse_changed(path, run, force=results.force)
+        wanted = page.wanted
+        if data:
+            summary = summarize_again(output, model, data, rows, work)
+        else:
+            summary = named(output, read_summary(model), model)
+            refuse_rows(output, summary)
+        if page.images is not None:
+            add_pictures(summary, page.images)
+        if page.title is not None:
+            summary["title"] = page.title
+        output.data = draw(path, summary, max_mb=page.max_mb, sections=wanted)
+        output.files = [path]
+        if path.resolve() == (run / REPORT).resolve():
+            update_record(run, [REPORT])
+        show(output, page.max_mb)
+        if page.open_it:
+            typer.launch(path.absolute().as_uri())
+
+
+def check_ending(path: Path) -> None:
+    """Raise E102 before any work if the file's name promises something else."""
+    if path.suffix.lower() not in ENDINGS:
+        text = f'the report is a page in HTML, got --out "{path}"'
+        hint = "end the name of --out with .html; a browser can print that to PDF"
+        raise CommandError("E102", text, hint)
+
+
+def refuse_rows(output: Output, summary: dict[str, Any]) -> None:
+    """Raise E135 where a summary that shows rows is to be drawn without them."""
+    if output.redact and not summary.get("redacted"):
+        text = "the summary of the run shows rows, which --redact leaves out"
+        raise CommandError(
+            "E135", text, f"give the data, to describe them anew: {AGAIN}"
+        )
+
+
+def show(output: Output, max_mb: float) -> None:
+    """Where the page is, how large, and what did not fit."""
+    found = output.data
+    output.show(f"Written: {found['path']} ({found['bytes'] / 1e6:.2f} MB)")
+    for what in found["left_out"]:
+        output.show(f"Left out to stay small: {what}")
+    if found["bytes"] > max_mb * 1e6:
+        output.warn(
+            "W162",
+            f"{found['left_out'][-1].partition(': ')[2]}, more than --max-mb "
+            f"{max_mb:g}",
+            "choose fewer --sections, or allow that size",
+        )
+
+
 # ---- drawing -------------------------------------------------------------------------
+
+AGAIN = "`shoal report RUN DATA`"
 
 
 def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, Any]:
@@ -35,11 +163,9 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
         with filled_file(path) as place:
             done = write(summary, place, **options)
     except (KeyError, TypeError, IndexError) as error:
-        raise CommandError(
-            "E135",
-            f"the summary of the run is damaged ({type(error).__name__}: {error})",
-            "fit again, or give the data: `shoal report RUN DATA`",
-        ) from error
+        text = f"the summary of the run is damaged ({type(error).__name__}: {error})"
+        hint = f"fit again, or give the data: {AGAIN}"
+        raise CommandError("E135", text, hint) from error
     return {**done, "path": str(path)}
 
 
@@ -55,17 +181,12 @@ def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any
     }
     ids = [group["id"] for group in summary.get("classes", [])]
     if ids != list(names):
-        raise CommandError(
-            "E135",
-            "the summary of the run has other classes than its model",
-            "fit again, or give the data: `shoal report RUN DATA`",
-        )
+        text = "the summary of the run has other classes than its model"
+        raise CommandError("E135", text, f"fit again, or give the data: {AGAIN}")
     if len(set(names.values())) < len(names):
-        output.warn(
-            "W162",
-            "merged classes are drawn apart, under one name",
-            "`shoal report RUN DATA`, with the data of the fit, draws them as one",
-        )
+        text = "merged classes are drawn apart, under one name"
+        hint = f"{AGAIN}, with the data of the fit, draws them as one"
+        output.warn("W162", text, hint)
     return rename(summary, names)
 
 
@@ -75,7 +196,7 @@ def summarize_again(
     """A summary of the model as it is now, on the rows of its fit."""
     from threadpoolctl import threadpool_limits
 
-    from shoal.cli._fit import summary_of
+    from shoal.cli._fit import Fitted, Settings, summary_of
 
     settings = Settings(work)
     plan = {
@@ -96,20 +217,11 @@ def summarize_again(
         )
     fitted = Fitted(table, loaded.model, None, intervals, diagnosis)
     shown = Path(data[0]) if table.kind == "images" else None
-    options = {"images": pictures_of(shown, table), "redact": output.redact}
-    return summary_of(output, fitted, work, folder_of(model), **options)
+    pictures = pictures_of(shown, table)
+    return summary_of(output, fitted, work, folder_of(model), images=pictures)
 
 
 # ---- pictures ------------------------------------------------------------------------
-
-ImagesFolder = Annotated[
-    Path | None,
-    working(
-        "--images",
-        metavar="DIR",
-        help="Show the pictures below DIR that the ids of the rows name.",
-    ),
-]
 
 
 def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | None:
@@ -117,11 +229,8 @@ def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | Non
     if folder is None:
         return None
     if table.ids is None:
-        raise CommandError(
-            "E002",
-            "--images needs to know which picture a row is",
-            "name the column of file names with --id",
-        )
+        text = "--images needs to know which picture a row is"
+        raise CommandError("E002", text, "name the column of file names with --id")
     return lambda row: read_picture(folder, str(table.ids[row]))
 
 
@@ -131,9 +240,8 @@ def add_pictures(summary: Mapping[str, Any], folder: Path) -> None:
 
     shown = list(_shown_rows(summary))
     if not shown:
-        raise CommandError(
-            "E135", "the summary of the run shows no rows", "fit without --redact"
-        )
+        text = "the summary of the run shows no rows"
+        raise CommandError("E135", text, "fit without --redact")
     for row in shown:
         row["image"] = thumbnail(read_picture(folder, row["id"]))
 
@@ -154,133 +262,7 @@ def read_picture(folder: Path, name: str) -> bytes:
         raise CommandError("E101", f'no folder "{folder}"', hint)
     path = (folder / name).resolve()
     if not (path.is_relative_to(folder.resolve()) and path.is_file()):
-        raise CommandError(
-            "E101",
-            f'no image "{name}" below "{folder}"',
-            "the id of a row must be the path of its picture below that folder",
-        )
+        hint = "the id of a row must be the path of its picture below that folder"
+        raise CommandError("E101", f'no image "{name}" below "{folder}"', hint)
     check_image(path)
     return path.read_bytes()
-
-
-# ---- ``shoal report``: the page of a run, drawn again --------------------------------
-
-MaybeData = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[DATA]",
-        help="Rows of the fit, to describe them anew; else from summary.json.",
-        show_default=False,
-    ),
-]
-Title = Annotated[str | None, working("--title", help="Title of the page.")]
-MaxMb = Annotated[
-    float,
-    working("--max-mb", min=0.1, max=15, help="Size that the page stays below."),
-]
-Sections = Annotated[
-    list[str] | None,
-    working("--sections", metavar="NAME,NAME", help="Only these, and the verdict."),
-]
-Open = Annotated[bool, speaking("--open", help="Show it in the browser.")]
-OutFile = Annotated[
-    Path | None,
-    speaking("--out", metavar="FILE", help="Where to; report.html of the run."),
-]
-ENDINGS = (".html", ".htm")
-
-
-@with_groups
-def report(
-    model: Model,
-    rows: Rows,
-    work: Work,
-    speech: Speech,
-    data: MaybeData = None,
-    title: Title = None,
-    max_mb: MaxMb = 5.0,
-    sections: Sections = None,
-    images: ImagesFolder = None,
-    out: OutFile = None,
-    open_it: Open = False,
-    redact: Redact = False,
-    force: Force = False,
-) -> None:
-    """Draw the report of a run again: with other names, title, sections or size.
-
-    Needs summary.json of the run, not the data. Classes have the names that
-    `shoal name` gave them; after a merge, pass the data to see them as one. Sections:
-    where, differences, classes, map, trust, uncertainty, choice, score, reproduce. The
-    page of a run is replaced where nobody changed it; any other only with --force.
-    """
-    with running("report", redact=redact, **speech.options) as output:
-        run = folder_of(model)
-        path = out or run / REPORT
-        check_ending(path)
-        refuse_changed(path, run, force=force)
-        wanted = check_sections(split_names(sections))
-        if data:
-            summary = summarize_again(output, model, data, rows, work)
-        else:
-            summary = named(output, read_summary(model), model)
-            refuse_rows(summary, redact=redact)
-        if images is not None:
-            add_pictures(summary, images)
-        if title is not None:
-            summary["title"] = title
-        output.data = draw(path, summary, max_mb=max_mb, sections=wanted)
-        output.files = [path]
-        if path.resolve() == (run / REPORT).resolve():
-            update_record(run, [REPORT])
-        show(output, max_mb)
-        if open_it:
-            typer.launch(path.absolute().as_uri())
-
-
-def check_ending(path: Path) -> None:
-    """Raise E102 before any work if the file's name promises something else."""
-    if path.suffix.lower() not in ENDINGS:
-        raise CommandError(
-            "E102",
-            f'the report is a page in HTML, got --out "{path}"',
-            "end the name of --out with .html; a browser can print that to PDF",
-        )
-
-
-def refuse_rows(summary: dict[str, Any], *, redact: bool) -> None:
-    """Raise E135 where a summary that shows rows is to be drawn without them."""
-    if redact and not summary.get("redacted"):
-        raise CommandError(
-            "E135",
-            "the summary of the run shows rows, which --redact leaves out",
-            "give the data, to describe them anew: `shoal report RUN DATA`",
-        )
-
-
-def check_sections(names: Sequence[str]) -> list[str] | None:
-    """The sections asked for; E002 for one that does not exist."""
-    from shoal.report import SECTIONS
-
-    unknown = [name for name in names if name not in SECTIONS]
-    if unknown:
-        raise CommandError(
-            "E002",
-            f'the report has no section "{unknown[0]}"',
-            f"sections are {', '.join(SECTIONS)}",
-        )
-    return list(names) or None
-
-
-def show(output: Output, max_mb: float) -> None:
-    """Where the page is, how large, and what did not fit."""
-    found = output.data
-    output.show(f"Written: {found['path']} ({found['bytes'] / 1e6:.2f} MB)")
-    for what in found["left_out"]:
-        output.show(f"Left out to stay small: {what}")
-    if found["bytes"] > max_mb * 1e6:
-        output.warn(
-            "W162",
-            f"{found['left_out'][-1].partition(': ')[2]}, more than --max-mb "
-            f"{max_mb:g}",
-            "choose fewer --sections, or allow that size",
-        )

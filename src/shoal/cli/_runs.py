@@ -1,26 +1,35 @@
-"""Run folders: what ``fit`` writes, and what other commands find there again."""
+"""Run folders: filled as a whole or not at all, nobody's files harmed, read again."""
 
+import contextlib
 import csv
 import json
+import os
+import signal
+import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._output import SCHEMA
-from shoal.cli._places import MANIFEST, RUN, fingerprints
-from shoal.cli._reading import CELLS, write_cells
-from shoal.cli._redacting import row_numbers
+from shoal.cli._output import SCHEMA, Output
+from shoal.cli._reading import row_numbers
 from shoal.cli._version import collect_versions
+from shoal.io._files import digest_file, take_place, whole_file, whole_folder
 
 if TYPE_CHECKING:
-    from shoal.cli._fitting import Fitted
+    from shoal.cli._fit import Fitted
 
 
 Record = Mapping[str, Any]
 
+#: The file that says how a folder was made, and the digest of each of its files.
+RUN = "run.json"
+#: The file that makes a folder a model of its own, before any model inside it.
+MANIFEST = "manifest.json"
 MODEL = "model"
 PREVALENCE = "prevalence.csv"
 COUNTS = "class_counts.csv"
@@ -29,6 +38,7 @@ DRAWS = "draws.npz"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 SKIPPED = "skipped.txt"
+CELLS = "classes.h5ad"
 ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 
 #: Every name that a run may write, and the one by which a model saved in the same
@@ -39,15 +49,251 @@ FILES = (
 )
 
 
-# ---- writing ---------------------------------------------------------------------
+# ---- may it be written? --------------------------------------------------------------
+
+
+def refuse_existing(path: Path, names: Sequence[str] = (), *, force: bool) -> None:
+    """Raise E136 if what would be written exists; called before any work is done.
+
+    Parameters
+    ----------
+    path : Path
+        A folder if ``names`` are given, otherwise the file itself.
+    names : sequence of str
+        Entries of the folder that would be written.
+    force : bool
+        Only ask whether writing is possible at all.
+    """
+    with _readable_errors(path):
+        _refuse_blocked(path, is_folder=bool(names))
+        found = [name for name in names if _is_ours(path / name)]
+        if force or not (found if names else path.exists()):
+            return
+        text = f'"{path}" {_description(path, found)}'
+    raise _in_the_way(text)
+
+
+def refuse_foreign(folder: Path, names: Sequence[str], command: str) -> None:
+    """Raise E136 unless all that is there is an earlier, unchanged run of ``command``.
+
+    An unchanged file is one whose digest the run recorded.
+    """
+    record = _read_record(folder)
+    if record.get("command") != command:
+        refuse_existing(folder, names, force=False)
+        return
+    with _readable_errors(folder):
+        present = digests(folder)
+    for name, content in record["files"].items():
+        if present.get(name, content) != content:
+            text = f'"{folder}" holds {name}, which was changed since `shoal {command}`'
+            raise _in_the_way(text)
+
+
+def refuse_changed(path: Path, run: Path, *, force: bool) -> None:
+    """Raise E136 if a file exists and is not as the run in the folder ``run`` wrote it.
+
+    The page of a run may be drawn again; one that somebody edited, or that belongs to
+    something else, may not.
+    """
+    own = path.absolute().parent == run.absolute() and is_unchanged(run, path.name)
+    refuse_existing(path, force=force or own)
+
+
+def is_unchanged(run: Path, name: str) -> bool:
+    """Whether a file of a run is as shoal wrote it."""
+    path, recorded = run / name, _read_record(run).get("files", {})
+    return path.is_file() and recorded.get(name) == digest_file(path)
+
+
+def _in_the_way(text: str) -> CommandError:
+    hint = "add --force to overwrite, or choose another --out"
+    return CommandError("E136", text, hint)
+
+
+def _refuse_blocked(path: Path, *, is_folder: bool) -> None:
+    """Raise E140 where a file stands in the place of a folder, or the reverse."""
+    folders = [path, *path.parents] if is_folder else list(path.parents)
+    nearest = next(folder for folder in folders if folder.exists())
+    text = ""
+    if not nearest.is_dir():
+        text = f'"{nearest}" is a file, not a folder'
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        text = f'no permission to write to "{nearest}"'
+    elif not is_folder and path.is_dir():
+        text = f'"{path}" is a folder, not a file'
+    if text:
+        raise CommandError("E140", text, "choose another --out")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether an entry exists; others have files called manifest.json, too."""
+    if path.name != MANIFEST or not path.is_file():
+        return path.exists()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and {"format", "digest"} <= set(content)
+
+
+def _description(path: Path, found: Sequence[str]) -> str:
+    """What is in the way: a run and its day, or the first of some files."""
+    if RUN in found:
+        day = time.strftime("%d %B %Y", time.localtime((path / RUN).stat().st_mtime))
+        return f"already holds a run of {day.removeprefix('0')}"
+    if MANIFEST in found:
+        return "already holds a saved model"
+    return f"already holds {found[0]}" if found else "exists already"
+
+
+# ---- writing -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def filled_folder(folder: Path, *, instead_of: Sequence[str] = ()) -> Iterator[Path]:
+    """Temporary folder to fill; what is in it takes its place if the body ends well.
+
+    Entries of the same name are replaced, and those named in ``instead_of`` go, so
+    that no page of an earlier run stays beside a new model; others stay. Whatever
+    stops the body, an error or Ctrl-C, leaves no trace.
+    """
+    with _readable_errors(folder), _parents(folder):
+        if not folder.exists():
+            with whole_folder(folder) as place:
+                yield place
+            return
+        with tempfile.TemporaryDirectory(prefix=".", dir=folder) as beside:
+            new, old = Path(beside, "new"), Path(beside, "old")
+            new.mkdir()
+            old.mkdir()
+            yield new
+            gone = [name for name in instead_of if _is_ours(folder / name)]
+            gone = [name for name in gone if not (new / name).exists()]
+            with _uninterrupted():
+                _move_entries(new, folder, old)
+                for name in gone:
+                    os.replace(folder / name, old / name)
+
+
+@contextlib.contextmanager
+def filled_file(path: Path) -> Iterator[Path]:
+    """Temporary file to write, in the place of ``path`` if the body ends well."""
+    with _readable_errors(path), _parents(path), whole_file(path) as place:
+        yield place
+
+
+def _move_entries(new: Path, folder: Path, old: Path) -> None:
+    """Each entry by one rename; the run's own record last, as it vouches for them."""
+    for entry in sorted(new.iterdir(), key=lambda entry: entry.name == RUN):
+        final = folder / entry.name
+        if final.is_dir() or entry.is_dir():
+            take_place(entry, final, old / entry.name)
+        else:
+            os.replace(entry, final)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait for a few renames, so that no two runs are mixed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is ever interrupted
+        return
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Make the folders above; those made for nothing are removed again."""
+    absent = [parent for parent in path.parents if not parent.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for parent in absent:
+            with contextlib.suppress(OSError):  # not empty: somebody else's by now
+                parent.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _readable_errors(path: Path) -> Iterator[None]:
+    """Errors of the file system as E140."""
+    try:
+        yield
+    except OSError as error:
+        text = f'cannot write to "{path}": {error.strerror or error}'
+        raise CommandError("E140", text, "choose another --out") from error
+
+
+# ---- the record of a run -------------------------------------------------------------
+
+
+def write_record(place: Path, output: Output, details: Record) -> None:
+    """How a folder was made, with the digest of each of its files.
+
+    Written last: it vouches for the others.
+    """
+    content = {
+        "schema": SCHEMA,
+        "command": output.command,
+        "arguments": list(output.arguments),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "versions": collect_versions(),
+        **details,
+        "files": digests(place),
+    }
+    write_json(place / RUN, output.allowed(content))
+
+
+def update_record(run: Path, names: Sequence[str]) -> None:
+    """Note that some files or folders of a run were written anew, by shoal itself."""
+    record = _read_record(run)
+    if not record:
+        return
+    record["files"] |= {
+        name: content
+        for name, content in digests(run).items()
+        if any(name == one or name.startswith(f"{one}/") for one in names)
+    }
+    with filled_file(run / RUN) as place:
+        write_json(place, record)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Digest of every file below a folder but its record, by its relative name."""
+    return {
+        path.relative_to(folder).as_posix(): digest_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path != folder / RUN
+    }
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    """The record of a run; empty where there is none that makes sense."""
+    try:
+        record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        known = record["schema"] == SCHEMA and isinstance(record["files"], dict)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return dict(record) if known else {}
+
+
+# ---- the files of a fit --------------------------------------------------------------
 
 
 def write_results(
+    output: Output,
     place: Path,
     fitted: "Fitted",
     summary: Record,
-    *,
-    redact: bool = False,
     cells: Path | None = None,
 ) -> None:
     """All files of a fit but its report and its record.
@@ -63,8 +309,8 @@ def write_results(
     stored, training = fitted.stored or fitted.model, _training(summary)
     shoal.save(stored, place / MODEL, schema=table.schema, summary=training)
     write_csv(place / PREVALENCE, prevalence_records(summary))
-    _write_rows(place, fitted, redact, cells)
-    write_json(place / DIAGNOSTICS, fitted.diagnosis.to_dict())
+    _write_rows(place, fitted, output.redact, cells)
+    write_json(place / DIAGNOSTICS, output.allowed(fitted.diagnosis.to_dict()))
     np.savez_compressed(
         place / DRAWS,
         draws=intervals.draws,
@@ -73,7 +319,7 @@ def write_results(
     )
     write_json(place / SUMMARY, summary)
     skipped = table.source.get("skipped")
-    if skipped and not redact:  # files that could not be read
+    if skipped and not output.redact:  # files that could not be read
         (place / SKIPPED).write_text("\n".join(skipped) + "\n", encoding="utf-8")
 
 
@@ -109,7 +355,7 @@ def _write_rows(
             about = {"level": fitted.intervals.level, "source": table.source}
             facts = {"intervals": fitted.intervals, "about": about}
             write_cells(place / CELLS, cells, model, frames, **facts)
-    write_counts(place / COUNTS, fitted, frames)
+    _write_counts(place / COUNTS, fitted, frames)
 
 
 def _read_classes(path: Path) -> Iterator[Any]:
@@ -117,18 +363,14 @@ def _read_classes(path: Path) -> Iterator[Any]:
     from shoal.io._settings import READING
     from shoal.io.source._columnar import read_chunks
 
-    how: dict[str, Any] = {
-        "batch_rows": READING.batch_rows,
-        "columns": ["domain", "class"],
-    }
-    for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
-        yield from read_chunks(part, "parquet", **how)
+    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    columns, batch = ["domain", "class"], READING.batch_rows
+    for part in parts:
+        yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
 
 
-def write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
+def _write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
     """Rows of each domain by class, the table that compositional tests begin with."""
-    from collections import Counter
-
     from shoal.io._assignments import rows_by_class
 
     sizes: Counter[Any] = Counter()
@@ -141,8 +383,18 @@ def write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
         writer.writerow(["domain", *["group"] * bool(groups), *names])
         for domain in map(str, fitted.model.domains_):
             group = [groups[domain]] if groups else []
-            counts = [sizes[domain, name] for name in names]
-            writer.writerow([domain, *group, *counts])
+            writer.writerow([domain, *group, *(sizes[domain, one] for one in names)])
+
+
+def write_cells(
+    path: Path, source: Path, model: Any, frames: Iterable[Any], **facts: Any
+) -> None:
+    """Copy the cells of ``source`` and add the classes that ``frames`` say."""
+    from shoal.io._annotation import Annotation, n_cells_of
+
+    found = Annotation.of(model, frames, n_cells_of(source), **facts)
+    with filled_file(path) as place:
+        found.write(source, place)
 
 
 def assignments_name() -> str:
@@ -150,25 +402,6 @@ def assignments_name() -> str:
     from importlib.util import find_spec
 
     return ASSIGNMENTS[0] if find_spec("pyarrow") else ASSIGNMENTS[1]
-
-
-def write_record(
-    place: Path, command: str, arguments: Sequence[str], details: Record
-) -> None:
-    """How a folder was made, with the fingerprint of each of its files.
-
-    Written last: it vouches for the others.
-    """
-    content = {
-        "schema": SCHEMA,
-        "command": command,
-        "arguments": list(arguments),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "versions": collect_versions(),
-        **details,
-        "files": fingerprints(place),
-    }
-    write_json(place / RUN, content)
 
 
 def write_csv(path: Path, records: Sequence[Record]) -> None:
@@ -179,7 +412,7 @@ def write_csv(path: Path, records: Sequence[Record]) -> None:
         writer.writerows(records)
 
 
-# ---- reading ---------------------------------------------------------------------
+# ---- reading a run again -------------------------------------------------------------
 
 
 def folder_of(model: Path) -> Path:
@@ -192,20 +425,19 @@ def folder_of(model: Path) -> Path:
 def read_summary(model: Path) -> dict[str, Any]:
     """The summary beside a model, from which its report is drawn."""
     path = folder_of(model) / SUMMARY
+    again = "fit again, or pass the data"
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise CommandError(
-            "E135",
-            f'"{path}" is not there, and the report is drawn from it',
-            "give the folder that `shoal fit` wrote, or pass the data after the model",
-        ) from error
+        text = f'"{path}" is not there, and the report is drawn from it'
+        hint = (
+            "give the folder that `shoal fit` wrote, or pass the data after the model"
+        )
+        raise CommandError("E135", text, hint) from error
     except (OSError, ValueError) as error:
         raise CommandError(
-            "E135", f'"{path}" cannot be read: {error}', "fit again, or pass the data"
+            "E135", f'"{path}" cannot be read: {error}', again
         ) from error
     if not isinstance(summary, dict) or "schema" not in summary:
-        raise CommandError(
-            "E135", f'"{path}" is not a summary of shoal', "fit again, or pass the data"
-        )
+        raise CommandError("E135", f'"{path}" is not a summary of shoal', again)
     return summary

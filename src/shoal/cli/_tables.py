@@ -1,14 +1,12 @@
-"""Tables that commands print and write, and class mixes that they read."""
+"""Tables that commands print and write."""
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.cli._messages import CommandError
 from shoal.cli._output import Output
 from shoal.cli._runs import DRAWS, PREVALENCE, folder_of
 
@@ -140,7 +138,41 @@ def warn_findings(output: Output, findings: Sequence[Record]) -> None:
             output.warn(finding["code"], finding["reason"], finding["advice"])
 
 
-# ---- Tables of a run, for the classes as they are called and merged now --------------
+def show_results(output: Output) -> None:
+    """Classes by domains, the verdict, and what was written."""
+    found = output.data
+    warn_findings(output, found["findings"])
+    score = found["score"]
+    labels = score["matching"] if score else {}
+    records, column, unit = (
+        found[key] for key in ("prevalence", "domain_name", "unit")
+    )
+    output.show(prevalence_table(records, column, labels, unit))
+    if found["choice"]:
+        output.show(found["choice"] + ".")
+    if score:
+        output.show(
+            f"Held-aside labels: {percent(score['accuracy'])} of rows in the matching "
+            f"class (most common label of each domain: {percent(score['majority'])}); "
+            f"prevalences off by {percent(score['prevalence_error'])} on average."
+        )
+    output.show(f"Verdict: {VERDICTS[found['verdict']]}")
+    if found["scale"]:
+        _show_costs(output, found["scale"])
+    output.show_files()
+
+
+def _show_costs(output: Output, record: dict[str, Any]) -> None:
+    """Say what was sampled and what every stage has cost."""
+    costs = [f"{one['stage']} {one['seconds']:.1f} s" for one in record["stages"]]
+    output.show(
+        f"{record['rows']:,} rows in {record['parts']} parts; learned from a sample of "
+        f"{record['sampled']:,}; {record['exact']}.",
+        f"Cost: {', '.join(costs)}.",
+    )
+
+
+# ---- tables of a run, for the classes as they are called and merged now --------------
 
 Row = dict[str, Any]
 # lo, hi and level, by domain and by the classes of the fit that make up a class.
@@ -277,7 +309,7 @@ def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
 
     from shoal.analysis._draws import prevalence_interval
 
-    now, records = fitted_classes(model), list(about.values())
+    records = list(about.values())
     try:
         with np.load(run / DRAWS, allow_pickle=False) as content:
             draws = content["draws"]
@@ -286,13 +318,9 @@ def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
         nominal = float(level)
     except (OSError, ValueError, KeyError):
         return {}
-    if draws.shape[1:] != (len(n_rows), len(now)):
+    if draws.shape[1:] != (len(n_rows), model._origin.n_classes_):
         return {}
-    merged = np.stack(
-        [draws[:, :, np.equal(now, y)].sum(axis=2) for y in range(model.n_classes_)],
-        axis=2,
-    )
-    variance = merged.var(axis=0, ddof=1)
+    variance = model._add_up(draws).var(axis=0, ddof=1)
     low, high = prevalence_interval(
         model.prevalence_, variance, n_rows[:, None], nominal
     )
@@ -303,105 +331,3 @@ def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
         for d, domain in enumerate(about)
         for y, parts in enumerate(_parts(model))
     }  # fmt: skip
-
-
-# ---- Class mixes from files: ``--prevalence`` of ``shoal predict`` -------------------
-
-TOLERANCE = 1e-3
-
-
-def read_mix(path: Path, names: list[str]) -> list[float]:
-    """Share of each class, in the order of ``names``.
-
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns class_id or class_name, and estimate; or a JSON object.
-    names : list of str
-        Of the classes; their ids are c0, c1, ...
-    """
-    shares = _read_json(path) if path.suffix == ".json" else _read_csv(path)
-    ids = [f"c{index}" for index in range(len(names))]
-    unknown = [key for key in shares if key not in ids and key not in names]
-    if unknown:
-        raise _unusable(path, f'names "{unknown[0]}", the classes are {_join(names)}')
-    mix = [
-        shares.get(name, shares.get(one)) for one, name in zip(ids, names, strict=True)
-    ]
-    for name, share in zip(names, mix, strict=True):
-        if share is None:
-            raise _unusable(path, f'has no share of "{name}"')
-        if not 0 <= share <= 1:
-            raise _unusable(path, f'gives "{name}" the share {share}, not from 0 to 1')
-    total = sum(share for share in mix if share is not None)
-    if abs(total - 1) > TOLERANCE:
-        raise _unusable(path, f"has shares that add to {total:.4g}, not to 1")
-    return [share / total for share in mix if share is not None]
-
-
-def _read_json(path: Path) -> dict[str, float]:
-    content = _parse(path, lambda: json.loads(path.read_text(encoding="utf-8")))
-    if not isinstance(content, dict):
-        raise _unusable(path, "is not an object of shares by class")
-    return {str(key): _number(path, value) for key, value in content.items()}
-
-
-def _read_csv(path: Path) -> dict[str, float]:
-    def rows() -> list[dict[str, str]]:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-
-    found = _parse(path, rows)
-    columns = set(found[0]) if found else set()
-    if "domain" in columns:
-        found = _of_one_domain(path, found)
-    key = next((name for name in ("class_id", "class_name") if name in columns), None)
-    if key is None or "estimate" not in columns:
-        raise _unusable(path, "lacks the columns class_id and estimate")
-    shares = {row[key]: _number(path, row["estimate"]) for row in found}
-    if len(shares) < len(found):
-        raise _unusable(path, f"has several rows of one {key}")
-    return shares
-
-
-def _of_one_domain(path: Path, rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows of the only domain, or of the last one that `shoal adapt` added."""
-    added = [row["domain"] for row in rows if row.get("flag") == "new"]
-    rows = [row for row in rows if not added or row["domain"] == added[-1]]
-    domains = list(dict.fromkeys(row["domain"] for row in rows))
-    if len(domains) > 1:
-        raise CommandError(
-            "E143",
-            f'"{path}" has the mixes of {len(domains)} domains: {_join(domains[:5])}'
-            + ", ..." * (len(domains) > 5),
-            "keep the rows of one of them, and the header",
-        )
-    return rows
-
-
-def _parse(path: Path, read: Any) -> Any:
-    try:
-        return read()
-    except FileNotFoundError as error:
-        raise CommandError(
-            "E101", f'no file or folder "{path}"', "check the path of --prevalence"
-        ) from error
-    except (OSError, ValueError, csv.Error) as error:
-        raise _unusable(path, f"cannot be read: {error}") from error
-
-
-def _number(path: Path, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise _unusable(path, f"has the share {value!r}, not a number") from error
-
-
-def _join(names: list[str]) -> str:
-    return ", ".join(names)
-
-
-def _unusable(path: Path, text: str) -> CommandError:
-    return CommandError(
-        "E143", f'"{path}" {text}', "one share per class, see `shoal explain E143`"
-    )

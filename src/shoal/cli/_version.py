@@ -26,7 +26,7 @@ EXTRAS = ("pyarrow", "faiss-cpu", "lightgbm", "torch", "ray", "h5py")
 @with_groups
 def version(speech: Speech) -> None:
     """Versions of shoal and of what it stands on, for bug reports."""
-    with running("version", **speech.options) as output:
+    with running("version", speech) as output:
         output.data = collect_versions()
         width = max(map(len, output.data))
         output.show(

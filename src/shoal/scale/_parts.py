@@ -148,7 +148,7 @@ def list_parts(data: Any, *, part_rows: int = SETTINGS.part_rows) -> Parts:
         start = parts[-1].start + parts[-1].n_rows if parts else 0
         parts += one.parts(len(parts), start, part_rows)
     if not parts:
-        raise InputError("E103", f'"{root}" has no rows', "check how it was made")
+        raise InputError("E114", f'"{root}" has no rows', "check how it was made")
     shown = join([str(one) for one in data]) if isinstance(data, list) else str(data)
     return Parts(tuple(parts), columns, tuple(one.record for one in listed), shown)
 
