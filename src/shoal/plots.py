@@ -96,18 +96,12 @@ def plot_prevalence(result: Any, *, ax: Any = None) -> "Axes":
 
 def _whiskers(ax: Any, intervals: Any, index: int, height: Array, color: str) -> None:
     """The interval as a thin line, the middle half of the resamples as a thick one."""
-    low50, high50 = np.clip(
-        np.quantile(intervals.draws[:, :, index], [0.25, 0.75], axis=0),
-        intervals.low[:, index],
-        intervals.high[:, index],
-    )
-    for low, high, width, alpha in (
-        (intervals.low[:, index], intervals.high[:, index], 1.2, 1.0),
-        (low50, high50, 5.0, 0.45),
+    for (low, high), width, alpha in (
+        ((intervals.low, intervals.high), 1.2, 1.0),
+        (intervals.middle_half(), 5.0, 0.45),
     ):
-        ax.hlines(
-            height, 100 * low, 100 * high, color=color, linewidth=width, alpha=alpha
-        )
+        left, right = 100 * low[:, index], 100 * high[:, index]
+        ax.hlines(height, left, right, color=color, linewidth=width, alpha=alpha)
 
 
 def plot_simplex(

@@ -71,6 +71,11 @@ class Intervals:
     class_names: list[str]
     n_rows: Array
 
+    def middle_half(self) -> tuple[Array, Array]:
+        """The ends between which half of the resamples lie, inside the intervals."""
+        low, high = np.quantile(self.draws, [0.25, 0.75], axis=0)
+        return np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
+
     def difference(self, domain_a: Any, domain_b: Any) -> Difference:
         """Prevalences in ``domain_a`` minus those in ``domain_b``, with intervals.
 

@@ -27,8 +27,7 @@ def describe_prevalence(model: Any, intervals: Intervals | None) -> Record:
             f"intervals are for {intervals.prevalence.shape} domains and classes, the "
             f"model has {estimate.shape}; bootstrap this model"
         )
-    middle = np.quantile(intervals.draws, [0.25, 0.75], axis=0)
-    low50, high50 = np.clip(middle, intervals.low, intervals.high)
+    low50, high50 = intervals.middle_half()
     return {
         "estimate": estimate.tolist(),
         "level": float(intervals.level),

@@ -79,14 +79,10 @@ def adapt(
             running.warn()
             return model.adapt(X, level=level, random_state=seed)
         # of the classes of the fit: a new domain may mix merged ones as it likes
-        fitted = model._origin
-        parts, covariance, familiar, n_rows = _mix_of_all_rows(
-            fitted,
-            running,
-            RowReader(schema, None, seed),
-            _mix_of_sample(fitted, X),
-            passes,
-        )
+        fitted, reader = model._origin, RowReader(schema, None, seed)
+        start = _mix_of_sample(fitted, X)
+        found = _mix_of_all_rows(fitted, running, reader, start, passes)
+    parts, covariance, familiar, n_rows = found
     running.warn()
     shares = model._add_up(parts)
     covariance = model._add_up(model._add_up(covariance).T)
