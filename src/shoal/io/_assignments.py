@@ -1,6 +1,5 @@
 """The class of every row, computed and written batch by batch."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.exceptions import CodedError, InputError, ModelFileError
-from shoal.io._files import join, require, whole_file
+from shoal.exceptions import InputError, ModelFileError
+from shoal.io._files import join, require, whole_file, writable
 from shoal.io._settings import READING
 from shoal.io.table._table import Table
 from shoal.validation import encode_domains
@@ -100,7 +99,7 @@ def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:
             f'cannot tell the format of "{path}"',
             "end its name with .parquet or .csv",
         )
-    with _readable_errors(path), whole_file(path) as temporary:
+    with writable(path), whole_file(path) as temporary:
         return writers[path.suffix](temporary, batches)
 
 
@@ -187,16 +186,3 @@ def _plain(values: Any, n_rows: int = 0) -> Any:
     if pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty"):
         return values
     return np.array([None if one is None else str(one) for one in values], dtype=object)
-
-
-@contextlib.contextmanager
-def _readable_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except CodedError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CodedError(
-            "E140", f'cannot write "{path}": {reason}', "choose another path"
-        ) from error

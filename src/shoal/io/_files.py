@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shoal.exceptions import InputError
+from shoal.exceptions import CodedError, InputError
 from shoal.io._settings import READING
 
 # ---- Files and folders that are either whole or not there ----------------------------
@@ -93,6 +93,18 @@ def take_place(whole: Path, path: Path, old: Path) -> None:
 def _beside(path: Path, ending: str, name: str | None = None) -> Path:
     """A name of its own in the same folder, so that renaming is one step."""
     return path.with_name(f".{name or path.name}.{uuid.uuid4().hex[:8]}.{ending}")
+
+
+@contextlib.contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Whatever the system says of a path that cannot be written, in one line (E140)."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CodedError(
+            "E140", f'cannot write "{path}": {reason}', "choose another path"
+        ) from error
 
 
 # ---- Names of content: SHA-256 in hexadecimal ----------------------------------------

@@ -41,7 +41,7 @@ from sklearn.utils.validation import check_is_fitted
 import shoal
 from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io._files import digest, digest_json, whole_folder
+from shoal.io._files import digest, digest_json, whole_folder, writable
 from shoal.io.model._card import write_card
 from shoal.io.model._parts import dump_part, load_part
 from shoal.io.model._probe import check_probe, make_probe
@@ -112,17 +112,11 @@ def save(
     manifest["digest"] = canonical_digest(manifest)
     files["README.md"] = write_card(estimator, manifest).encode()
     files["manifest.json"] = _json(manifest)
-    try:
-        with whole_folder(path) as folder:
-            for name, content in files.items():
-                (folder / name).parent.mkdir(exist_ok=True)
-                (folder / name).write_bytes(content)
-            load(folder)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CodedError(
-            "E140", f'cannot write "{path}": {reason}', "choose another path"
-        ) from error
+    with writable(path), whole_folder(path) as folder:
+        for name, content in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+        load(folder)
     return path
 
 

@@ -151,10 +151,6 @@ def matrix_content(
     frame = pd.DataFrame(index=pd.RangeIndex(n_rows)) if frame is None else frame
     if options.domain_file is not None:
         frame = frame.assign(domain=read_side(Path(options.domain_file), n_rows))
-    elif options.domain is not None and not isinstance(options.domain, str):
-        given = pd.Series(list(options.domain), dtype=object)
-        check_length(n_rows, len(given), "domains")
-        frame = frame.assign(domain=given.infer_objects())
     is_counts = options.counts or is_sparse(matrix)
     return Content(
         frame=frame, matrix=matrix, kind="counts" if is_counts else "embedding"

@@ -8,6 +8,7 @@ warning (W143).
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -17,6 +18,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
+from shoal.io.source._format import is_sparse
 from shoal.io.source._options import MISSING
 from shoal.io.table._cells import (
     count_words,
@@ -28,12 +30,6 @@ from shoal.io.table._cells import (
 )
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
-from shoal.io.table._matrices import (
-    check_counts,
-    check_finite,
-    columns_by_name,
-    refuse_absent,
-)
 from shoal.io.table._missing import fill, missing_values
 from shoal.io.table._table import Message
 
@@ -151,16 +147,16 @@ class Schema:
             if not np.isfinite(X).all():
                 raise missing_values(X, data, self, fitting=fitting)
         if self.kind == "counts":
-            check_counts(X, self.feature_names, data.index)
+            _check_counts(X, self.feature_names, data.index)
         return X
 
     def require(self, known: Sequence[str]) -> None:
         """Raise E133 unless all columns that are needed are among ``known``."""
-        refuse_absent(self.needed, known)
+        _refuse_absent(self.needed, known)
 
     def _encode_matrix(self, matrix: Any, names: Sequence[str] | None) -> Any:
         if self.names and names is not None:
-            matrix = columns_by_name(matrix, names, self.names)
+            matrix = _columns_by_name(matrix, names, self.names)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_columns:
             raise ModelFileError(
                 "E133",
@@ -168,9 +164,9 @@ class Schema:
                 "use the same encoder or export as in fit",
             )
         X = matrix.astype(self.dtype, copy=False)
-        check_finite(X)
+        _check_finite(X)
         if self.kind == "counts":
-            check_counts(X, None, None)
+            _check_counts(X, None, None)
         return X
 
     def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
@@ -322,3 +318,93 @@ def _domain_rule(content: dict[str, Any]) -> DomainRule:
     ):
         raise ValueError("a domain column of the wrong kind")
     return rule
+
+
+# ---- Matrices: columns by name, finite, counts where the model counts ----------------
+
+
+def _columns_by_name(matrix: Any, known: Sequence[str], wanted: Sequence[str]) -> Any:
+    """The columns that a model wants, of a matrix whose columns have names.
+
+    E133 where one is absent, E107 where a name does not say which column is meant.
+    Further columns are left out.
+    """
+    if tuple(known) == tuple(wanted):
+        return matrix
+    _refuse_absent(wanted, known)
+    copies = _repeated(wanted) | _repeated(known)
+    unclear = [name for name in dict.fromkeys(wanted) if name in copies]
+    if unclear:
+        raise InputError(
+            "E107",
+            f"several columns are called {join(unclear)}, here or in fit, and "
+            "the columns are not just those of fit in their order",
+            "make the names unique before fit and here",
+        )
+    place = {name: index for index, name in enumerate(known)}
+    return _columns_at(matrix, np.array([place[name] for name in wanted]))
+
+
+def _refuse_absent(needed: Sequence[str], known: Sequence[str]) -> None:
+    """Raise E133 unless all columns that are needed are known."""
+    there = set(known)
+    absent = [name for name in needed if name not in there]
+    if absent:
+        more = f" (and {len(absent) - 1} more)" * (len(absent) > 1)
+        raise ModelFileError(
+            "E133",
+            f'model needs the column "{absent[0]}"{more}; extra columns are '
+            "ignored, order does not matter",
+            "supply it, or refit without it",
+        )
+
+
+def _repeated(names: Sequence[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def _columns_at(matrix: Any, places: Array) -> Any:
+    """Some columns, laid out in memory as if they had been read in this order.
+
+    Sums then have one order, and results are the same to the last bit.
+    """
+    if not is_sparse(matrix):
+        return np.take(matrix, places, axis=1)
+    chosen = matrix[:, places]
+    chosen.sort_indices()
+    return chosen
+
+
+def _check_counts(X: Any, names: Sequence[str] | None, index: Any) -> None:
+    """Raise E130 unless all of X is whole numbers from 0."""
+    values = X.data if is_sparse(X) else X
+    wrong = (values < 0) | (values % 1 != 0)
+    if not wrong.any():
+        return
+    where = ""
+    if names is not None:
+        row, column = np.argwhere(wrong)[0]
+        where = f' (first: row {int(index[row]) + 1}, "{names[column]}")'
+    value = values[wrong].flat[0]
+    what = "negative" if value < 0 else "fractional"
+    raise InputError(
+        "E130",
+        f"--counts given but values are {what}, such as {value:g}{where}",
+        "name the raw layer: --layer counts, or leave --counts out",
+    )
+
+
+def _check_finite(X: Any) -> None:
+    """Raise E115 unless all of X is finite."""
+    values = X.data if is_sparse(X) else X
+    bad = ~np.isfinite(values)
+    if bad.any():
+        where = "" if is_sparse(X) else (
+            f" (first: row {int(np.argwhere(bad)[0][0]) + 1}, column "
+            f"{int(np.argwhere(bad)[0][1]) + 1})"
+        )  # fmt: skip
+        raise InputError(
+            "E115",
+            f"{int(bad.sum()):,} missing or infinite values{where}",
+            "fill or drop them before saving the array",
+        )
