@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.io._files import write_whole
+from shoal.io.extend import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 

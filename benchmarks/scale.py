@@ -26,7 +26,7 @@ from _measure import environment, write_json
 from _pages import scale_page
 from scipy.optimize import linear_sum_assignment
 
-from shoal.io._files import whole_file
+from shoal.io.extend import whole_file
 
 RECORD = Path(__file__).parents[1] / "results" / "performance" / "scale.json"
 FILE_ROWS = 500_000

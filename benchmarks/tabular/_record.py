@@ -15,7 +15,7 @@ import scipy
 import sklearn
 
 import shoal
-from shoal.io._files import write_whole
+from shoal.io.extend import write_whole
 
 FOLDER = Path(__file__).parents[2] / "results" / "tabular"
 

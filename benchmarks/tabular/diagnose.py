@@ -34,7 +34,7 @@ from shoal.datasets import (
     make_latent_shift,
 )
 from shoal.exceptions import ShoalWarning
-from shoal.io._files import write_whole
+from shoal.io.extend import write_whole
 from shoal.metrics import matched_accuracy
 from shoal.mixture import DomainMixture
 

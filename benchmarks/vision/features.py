@@ -20,7 +20,7 @@ from sklearn.decomposition import PCA
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from shoal.io._files import whole_file
+from shoal.io.extend import whole_file
 from shoal.vision._backbone import load_backbone
 from shoal.vision._encode import encode
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20

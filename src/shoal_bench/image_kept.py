@@ -1,7 +1,6 @@
 """Networks that several runs share, kept once trained; the supervised ceiling."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from shoal.io.extend import whole_file
 from shoal.probability import shift_prior
 from shoal.vision import ImageDiscriminator
 from shoal.vision.extend import digest_rows
@@ -192,10 +192,8 @@ def _place(problem: ImageProblem, kind: str, name: str) -> Path | None:
 
 def _write(path: Path, found: Discriminated) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, **(found._asdict() | {"about": json.dumps(found.about)}))
-    temporary.replace(path)
+    with whole_file(path) as place:
+        np.savez(place, **(found._asdict() | {"about": json.dumps(found.about)}))
 
 
 def _read(path: Path) -> Discriminated:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.io.extend import write_whole
 from shoal.vision import load_backbone
 from shoal.vision.extend import read_weights
 from shoal_bench.scan import SCAN
@@ -29,13 +30,7 @@ def write_scan(scan: SCAN, path: str | os.PathLike[str]) -> Path:
         "n_features_in": scan.n_features_in_,
     }
     weights = {n: w.contiguous() for n, w in scan.net_.state_dict().items()}
-    content = save(weights, {"scan": json.dumps(facts)})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, save(weights, {"scan": json.dumps(facts)}))
     return path
 
 

@@ -1,10 +1,13 @@
-"""What formats of other packages are made of: their content, and the list of formats.
+"""What formats and writers of other packages are made of.
 
 A format is one :class:`Format`, made known by :func:`register`; from then on
 :func:`shoal.io.read`, :func:`shoal.io.batches` and every command take its files. An
 estimator that stands in ``MODELS``, with the module it is from, can be saved.
+:func:`write_whole` and :func:`whole_file` write files that appear whole or not at all.
 """
 
+from shoal.io._files import whole_file as whole_file
+from shoal.io._files import write_whole as write_whole
 from shoal.io.model._values import MODELS as MODELS
 from shoal.io.source._format import Content as Content
 from shoal.io.source._format import Format as Format
