@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import shoal
+import shoal_bench
 
 # What a module may need that a bare machine does not have.
 OPTIONAL = {"torch", "PIL", "ray", "anndata", "faiss", "lightgbm"}
@@ -27,7 +28,8 @@ def load(name: str) -> ModuleType:
 
 MODULES = [
     info.name
-    for info in pkgutil.walk_packages(shoal.__path__, "shoal.")
+    for package in (shoal, shoal_bench)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not info.name.endswith("__main__")
 ]
 PACKAGES = [
@@ -170,6 +172,9 @@ def test_vision_and_benchmarks_need_torch_and_little_else():
     """GPU machines often have no typer, rich, skops or pandas."""
     pytest.importorskip("torch")
     parts = ("shoal.vision", "shoal_bench")
-    names = [name for name in MODULES if name.startswith(parts)]
-    assert len(names) > 20
+    commands = ("shoal_bench.cli", "shoal_bench.running")
+    names = [
+        name for name in MODULES if name.startswith(parts) and name not in commands
+    ]
+    assert len(names) > 40
     run(WITHOUT_OTHERS + import_all(names))
