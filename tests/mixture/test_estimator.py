@@ -267,12 +267,9 @@ def test_domain_explained_by_no_rows_is_refused(gaussians):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"scale": "rows"},
-            "scale must be one of 'auto', 'column', 'global', got 'rows'",
-        ),
+        ({"scale": "rows"}, "scale must be one of 'auto', 'column', 'global', got"),
         ({"expansion": "cubic"}, "expansion must be one of"),
-        ({"solver": "sgd"}, "solver must be one of lbfgs, em"),
+        ({"solver": "sgd"}, "solver must be one of 'lbfgs', 'em', got 'sgd'"),
         ({"ridge": -1.0}, "ridge must be 'auto' or a number from 0"),
         ({"confidence": "high"}, "confidence must be 'auto' or a number"),
         ({"max_iter": 0}, "max_iter must be a whole number from 1"),
