@@ -267,14 +267,14 @@ def test_first_largest_is_argmax(n_rows, seed):
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_init": 0}, "n_init must be a whole number from 1"),
         ({"max_iter": -1}, "max_iter must be a whole number from 1"),
-        ({"metric": "cosine"}, "metric must be 'euclidean' or 'hellinger', got"),
-        ({"engine": "torch"}, "engine must be 'sklearn' or 'faiss', got 'torch'"),
+        ({"metric": "cosine"}, "metric must be one of 'euclidean', 'hellinger', got"),
+        ({"engine": "torch"}, "engine must be one of 'sklearn', 'faiss', got 'torch'"),
         ({"max_samples": 3}, "max_samples must be None or .* n_clusters=8, got 3"),
         ({"max_samples": 0.5}, "max_samples must be None or a whole number"),
         ({"max_points_per_centroid": 256}, "an option of engine='faiss'; use max_samp"),
         (
             {"max_points_per_centroid": 0, "engine": "faiss"},
-            "max_points_per_centroid must be None or a whole number from 1, got 0",
+            "max_points_per_centroid must be a whole number from 1, got 0",
         ),
     ],
 )

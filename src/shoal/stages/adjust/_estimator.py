@@ -14,6 +14,7 @@ from shoal.stages.adjust._methods import (
     pseudo_inverse,
     simplex_least_squares,
 )
+from shoal.validation import check_choice
 
 Array = NDArray[Any]
 
@@ -34,10 +35,8 @@ def adjust(
 
     Parameters
     ----------
-    domain_given_x : array-like of shape (n_samples, n_domains)
-        q(d|x); rows sum to 1.
-    domain_given_class : array-like of shape (n_classes, n_domains)
-        q(d|y); rows sum to 1. A custom domain weight is already inside.
+    domain_given_x, domain_given_class
+        As in :func:`pseudo_inverse`; a custom domain weight is already inside q(d|y).
     method : {"likelihood", "simplex", "pinv"}, default="likelihood"
         :func:`maximum_likelihood`, :func:`simplex_least_squares` or
         :func:`pseudo_inverse`.
@@ -52,9 +51,7 @@ def adjust(
     >>> adjust([[0.6, 0.4]], [[0.8, 0.2], [0.3, 0.7]], method="simplex").round(3)
     array([[0.6, 0.4]])
     """
-    if method not in SOLVERS:
-        names = ", ".join(repr(name) for name in SOLVERS)
-        raise ValueError(f"method must be one of {names}, got {method!r}")
+    check_choice(SOLVERS, method=method)
     return SOLVERS[method](domain_given_x, domain_given_class)
 
 
@@ -103,9 +100,7 @@ class Adjuster(BaseEstimator):
         -------
         self : Adjuster
         """
-        if self.method not in SOLVERS:
-            names = ", ".join(repr(name) for name in SOLVERS)
-            raise ValueError(f"method must be one of {names}, got {self.method!r}")
+        check_choice(SOLVERS, method=self.method)
         table = check_stochastic(domain_given_class, "domain_given_class")
         self.domain_given_class_ = table.copy()
         return self

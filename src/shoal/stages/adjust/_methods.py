@@ -23,9 +23,14 @@ SMALLEST_TOL = 1e-13
 
 
 def check_tables(
-    domain_given_x: ArrayLike, domain_given_class: ArrayLike
+    domain_given_x: ArrayLike, domain_given_class: ArrayLike, tol: float = np.inf
 ) -> tuple[Array, Array]:
-    """Validate both tables; the classes come back as float64."""
+    """Validate both tables; the classes come back as float64.
+
+    A duality gap ``tol`` that double precision cannot certify is refused.
+    """
+    if not tol >= SMALLEST_TOL:
+        raise ValueError(f"tol must be at least {SMALLEST_TOL}, got {tol!r}")
     points = check_stochastic(domain_given_x, "domain_given_x")
     corners = check_stochastic(domain_given_class, "domain_given_class")
     if points.shape[1] != corners.shape[1]:
@@ -34,12 +39,6 @@ def check_tables(
             f"{corners.shape[1]}; both need one column per domain, in the same order"
         )
     return points, corners.astype(np.float64)
-
-
-def check_tol(tol: float) -> None:
-    """Refuse a duality gap that double precision cannot certify."""
-    if not tol >= SMALLEST_TOL:
-        raise ValueError(f"tol must be at least {SMALLEST_TOL}, got {tol!r}")
 
 
 def pseudo_inverse(
@@ -166,8 +165,7 @@ def simplex_least_squares(
     array([[0.6, 0.4],
            [1. , 0. ]])
     """
-    points, corners = check_tables(domain_given_x, domain_given_class)
-    check_tol(tol)
+    points, corners = check_tables(domain_given_x, domain_given_class, tol)
     if len(corners) == 1:
         return np.ones((len(points), 1), dtype=points.dtype)
     gram = corners @ corners.T
@@ -294,10 +292,8 @@ def maximum_likelihood(
 
     Parameters
     ----------
-    domain_given_x : array-like of shape (n_samples, n_domains)
-        q(d|x); rows sum to 1. float32 stays float32.
-    domain_given_class : array-like of shape (n_classes, n_domains)
-        T = q(d|y); rows sum to 1.
+    domain_given_x, domain_given_class
+        As in :func:`simplex_least_squares`.
     tol : float, default=1e-6
         Largest duality gap, max_y sum_d f_d T_yd / (g T)_d - 1 in nats, an upper bound
         of what each row's divergence is above its minimum.
@@ -305,15 +301,14 @@ def maximum_likelihood(
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        q(y|x); rows sum to 1. Where twin classes leave a choice, a solution.
+        As from :func:`simplex_least_squares`.
 
     Notes
     -----
     The classical algorithm is EM, whose steps g_y <- g_y sum_d f_d T_yd / (g T)_d creep
     near the boundary. Here splitting iterations find the classes present, projected
     Newton steps finish, and an interior-point method takes the rows that they leave
-    open. Rows are worked in blocks: memory beyond the result does not grow with the
-    number of rows.
+    open, in blocks of rows.
 
     Examples
     --------
@@ -322,8 +317,7 @@ def maximum_likelihood(
     array([[0.6, 0.4],
            [1. , 0. ]])
     """
-    points, corners = check_tables(domain_given_x, domain_given_class)
-    check_tol(tol)
+    points, corners = check_tables(domain_given_x, domain_given_class, tol)
     if len(corners) == 1:
         return np.ones((len(points), 1), dtype=points.dtype)
     possible = corners.max(axis=0) > 0

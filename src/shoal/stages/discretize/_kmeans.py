@@ -12,7 +12,13 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import SubsampleWarning
-from shoal.validation import check_sample_weight, check_whole, check_X, is_whole
+from shoal.validation import (
+    check_choice,
+    check_sample_weight,
+    check_whole,
+    check_X,
+    is_whole,
+)
 
 # ---- What every discretizer shares: checked points in, clusters out ------------------
 
@@ -66,63 +72,12 @@ class DiscretizerBase(ClusterMixin, BaseEstimator):
         return self._assign(check_X(self, points))
 
 
-# ---- centers -------------------------------------------------------------------------
+# ---- k-means -------------------------------------------------------------------------
 
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 8192  # assigned at once: what they need stays in cache
 # Rows for the centers, unless told otherwise. Of a million, so many cost no accuracy
 # that we could measure and a seventh of the time or less (benchmarks/kmeans.py).
 MAX_SAMPLES = 100_000
-
-
-def _sklearn_centers(
-    points: Array,
-    sample_weight: Array | None,
-    n_clusters: int,
-    n_init: int,
-    max_iter: int,
-    random_state: Any,
-) -> Array:
-    solver = KMeans(
-        n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state
-    )
-    with warnings.catch_warnings():
-        # Points that nearly coincide: centers that no row uses are dropped later.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        solver.fit(points, sample_weight=sample_weight)
-    return np.asarray(solver.cluster_centers_)
-
-
-def _faiss_centers(
-    points: Array,
-    sample_weight: Array | None,
-    n_clusters: int,
-    n_init: int,
-    max_iter: int,
-    random_state: Any,
-    max_points_per_centroid: int | None = None,
-) -> Array:
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError(
-            "engine='faiss' needs the package faiss: pip install 'shoal[faiss]', or "
-            "use engine='sklearn'"
-        ) from error
-    per_centroid = max_points_per_centroid or len(points)
-    if len(points) > per_centroid * n_clusters:
-        _warn_sample(per_centroid * n_clusters, len(points), "max_points_per_centroid")
-    solver = faiss.Kmeans(
-        points.shape[1],
-        n_clusters,
-        niter=max_iter,
-        nredo=n_init,
-        seed=_as_seed(random_state),
-        min_points_per_centroid=1,  # few rows are no reason to print on stderr
-        max_points_per_centroid=per_centroid,
-    )
-    weights = None if sample_weight is None else sample_weight.astype(np.float32)
-    solver.train(points.astype(np.float32), weights=weights)
-    return np.asarray(solver.centroids, dtype=points.dtype)
 
 
 def kmeans(
@@ -130,13 +85,7 @@ def kmeans(
     n_clusters: int,
     *,
     sample_weight: ArrayLike | None = None,
-    n_init: int = 5,
-    max_iter: int = 100,
-    metric: str = "euclidean",
-    engine: str = "sklearn",
-    max_samples: int | None = MAX_SAMPLES,
-    max_points_per_centroid: int | None = None,
-    random_state: Any = None,
+    **options: Any,
 ) -> tuple[Array, Array]:
     """Centers of k-means and the cluster of each row.
 
@@ -147,8 +96,8 @@ def kmeans(
         Number of clusters wanted. If there are not so many distinct points, each of
         them is a cluster of its own: nothing is lost, and fewer centers come back.
     sample_weight : array-like of shape (n_samples,), default=None
-    n_init, max_iter, metric, engine, max_samples, max_points_per_centroid, random_state
-        See :class:`KMeansDiscretizer`.
+    **options
+        Those of :class:`KMeansDiscretizer`.
 
     Returns
     -------
@@ -167,151 +116,10 @@ def kmeans(
     >>> clusters[0] == clusters[1], clusters[2] == clusters[3], len(set(clusters))
     (np.True_, np.True_, 2)
     """
-    _check_kmeans(n_clusters, n_init, max_iter, metric, engine)
-    rows = embed(points, metric)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    _check_sampling(n_clusters, engine, max_samples, max_points_per_centroid)
-    seen, weight = _stated_sample(rows, weight, max_samples, random_state)
-    centers = _distinct_rows(seen, n_clusters)
-    if centers is None and engine == "sklearn":
-        centers = _sklearn_centers(
-            seen, weight, n_clusters, n_init, max_iter, random_state
-        )
-    elif centers is None:
-        centers = _faiss_centers(
-            seen,
-            weight,
-            n_clusters,
-            n_init,
-            max_iter,
-            random_state,
-            max_points_per_centroid,
-        )
-    clusters = assign_to_centers(rows, centers)
-    used = np.bincount(clusters, minlength=len(centers)) > 0
-    return centers[used], (np.cumsum(used) - 1)[clusters]
-
-
-def embed(points: ArrayLike, metric: str) -> Array:
-    """Points between which the Euclidean distance is the metric asked for."""
-    rows = np.asarray(points)
-    if metric == "euclidean":
-        return rows
-    if (rows < 0).any():
-        raise ValueError(
-            "metric='hellinger' takes distributions, and points has negative values; "
-            "use metric='euclidean'"
-        )
-    return np.asarray(np.sqrt(rows))
-
-
-def assign_to_centers(points: ArrayLike, centers: Array) -> Array:
-    """Index of the nearest center of each row; the first of equals.
-
-    The nearest has the largest x . c - |c|^2 / 2. Centers are taken around their mean,
-    which changes no order and keeps the digits of points far from the origin.
-    """
-    rows = np.asarray(points)
-    middle = centers.mean(axis=0, dtype=np.float64)
-    arms = centers - middle
-    bias = arms @ middle + np.einsum("ij,ij->i", arms, arms) / 2
-    clusters = np.empty(len(rows), dtype=np.intp)
-    room = np.empty((len(centers), min(BLOCK_ROWS, len(rows))))
-    for block in gen_batches(len(rows), BLOCK_ROWS):
-        product = rows[block].astype(np.float64, copy=False) @ arms.T
-        near = room[:, : len(product)]
-        np.subtract(product.T, bias[:, None], out=near)
-        clusters[block] = _first_largest(near)
-    return clusters
-
-
-def _first_largest(table: Array) -> Array:
-    """``table.argmax(axis=0)``, for a few long rows.
-
-    argmax goes entry by entry and guesses at each; these passes over whole rows take
-    half its time. NaN is not less than anything, so that a column of them gives 0.
-    """
-    n_rows = len(table)
-    rank = np.arange(n_rows, 0, -1).astype(np.min_scalar_type(n_rows))[:, None]
-    leads = ~(table < table.max(axis=0))
-    return np.asarray(n_rows - (leads * rank).max(axis=0))
-
-
-def _check_kmeans(
-    n_clusters: Any, n_init: Any, max_iter: Any, metric: Any, engine: Any
-) -> None:
-    check_whole(1, n_clusters=n_clusters, n_init=n_init, max_iter=max_iter)
-    if metric not in ("euclidean", "hellinger"):
-        raise ValueError(f"metric must be 'euclidean' or 'hellinger', got {metric!r}")
-    if engine not in ("sklearn", "faiss"):
-        raise ValueError(f"engine must be 'sklearn' or 'faiss', got {engine!r}")
-
-
-def _check_sampling(
-    n_clusters: int, engine: str, max_samples: Any, max_points_per_centroid: Any
-) -> None:
-    if max_samples is not None and (
-        not is_whole(max_samples) or max_samples < n_clusters
-    ):
-        raise ValueError(
-            f"max_samples must be None or a whole number from n_clusters={n_clusters}, "
-            f"got {max_samples!r}"
-        )
-    if max_points_per_centroid is None:
-        return
-    if engine != "faiss":
-        raise ValueError(
-            "max_points_per_centroid is an option of engine='faiss'; use max_samples"
-        )
-    if not is_whole(max_points_per_centroid) or max_points_per_centroid < 1:
-        raise ValueError(
-            "max_points_per_centroid must be None or a whole number from 1, got "
-            f"{max_points_per_centroid!r}"
-        )
-
-
-def _stated_sample(
-    points: Array, weight: Array | None, max_samples: int | None, random_state: Any
-) -> tuple[Array, Array | None]:
-    """Rows that k-means will see: those with weight, at most ``max_samples``."""
-    rows = np.arange(len(points)) if weight is None else np.flatnonzero(weight > 0)
-    if max_samples is not None and len(rows) > max_samples:
-        _warn_sample(max_samples, len(rows), "max_samples")
-        rng = check_random_state(random_state)
-        rows = np.sort(rng.choice(rows, max_samples, replace=False))
-    if len(rows) == len(points):
-        return points, weight
-    return points[rows], None if weight is None else weight[rows]
-
-
-def _warn_sample(n_seen: int, n_rows: int, option: str) -> None:
-    warnings.warn(
-        f"k-means sees a sample of {n_seen} of {n_rows} rows ({option}), and assigns "
-        f"all of them; KMeansDiscretizer({option}=None) sees them all",
-        SubsampleWarning,
-        stacklevel=4,
-    )
-
-
-def _distinct_rows(points: Array, at_most: int) -> Array | None:
-    """Sorted distinct rows if there are at most so many, else None.
-
-    Looks at growing heads of the table, because the first rows usually settle it.
-    """
-    size = 4 * at_most
-    while True:
-        distinct = np.unique(points[:size], axis=0)
-        if len(distinct) > at_most:
-            return None
-        if size >= len(points):
-            return distinct
-        size *= 8
-
-
-def _as_seed(random_state: Any) -> int:
-    if is_whole(random_state):
-        return int(random_state) % 2**31
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    discretizer = KMeansDiscretizer(n_clusters, **options)
+    discretizer._learn(np.asarray(points), weight)
+    return discretizer.cluster_centers_, discretizer.labels_
 
 
 class KMeansDiscretizer(DiscretizerBase):
@@ -385,10 +193,167 @@ class KMeansDiscretizer(DiscretizerBase):
         self.random_state = random_state
 
     def _learn(self, points: Array, weight: Array | None) -> None:
-        options = self.get_params(deep=False)
-        centers, labels = kmeans(points, sample_weight=weight, **options)
-        self.cluster_centers_, self.labels_ = centers, labels
-        self.n_clusters_ = len(centers)
+        self._check_settings()
+        rows = embed(points, self.metric)
+        seen, weight = self._stated_sample(rows, weight)
+        centers = _distinct_rows(seen, self.n_clusters)
+        if centers is None:
+            by_faiss = self.engine == "faiss"
+            find = self._faiss_centers if by_faiss else self._sklearn_centers
+            centers = find(seen, weight)
+        clusters = assign_to_centers(rows, centers)
+        used = np.bincount(clusters, minlength=len(centers)) > 0
+        self.cluster_centers_ = centers[used]
+        self.labels_ = (np.cumsum(used) - 1)[clusters]
+        self.n_clusters_ = len(self.cluster_centers_)
 
     def _assign(self, points: Array) -> Array:
         return assign_to_centers(embed(points, self.metric), self.cluster_centers_)
+
+    def _check_settings(self) -> None:
+        check_whole(
+            1, n_clusters=self.n_clusters, n_init=self.n_init, max_iter=self.max_iter
+        )
+        check_choice(("euclidean", "hellinger"), metric=self.metric)
+        check_choice(("sklearn", "faiss"), engine=self.engine)
+        least = self.n_clusters
+        most = self.max_samples
+        if most is not None and not (is_whole(most) and most >= least):
+            raise ValueError(
+                f"max_samples must be None or a whole number from n_clusters={least}, "
+                f"got {most!r}"
+            )
+        if self.max_points_per_centroid is None:
+            return
+        if self.engine != "faiss":
+            raise ValueError(
+                "max_points_per_centroid is an option of engine='faiss'; use "
+                "max_samples"
+            )
+        check_whole(1, max_points_per_centroid=self.max_points_per_centroid)
+
+    def _stated_sample(
+        self, points: Array, weight: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Rows that k-means will see: those with weight, at most ``max_samples``."""
+        rows = np.arange(len(points)) if weight is None else np.flatnonzero(weight > 0)
+        if self.max_samples is not None and len(rows) > self.max_samples:
+            _warn_sample(self.max_samples, len(rows), "max_samples")
+            rng = check_random_state(self.random_state)
+            rows = np.sort(rng.choice(rows, self.max_samples, replace=False))
+        if len(rows) == len(points):
+            return points, weight
+        return points[rows], None if weight is None else weight[rows]
+
+    def _sklearn_centers(self, points: Array, weight: Array | None) -> Array:
+        solver = KMeans(
+            self.n_clusters,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
+        with warnings.catch_warnings():
+            # Points that nearly coincide: centers that no row uses are dropped later.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solver.fit(points, sample_weight=weight)
+        return np.asarray(solver.cluster_centers_)
+
+    def _faiss_centers(self, points: Array, weight: Array | None) -> Array:
+        try:
+            import faiss
+        except ImportError as error:
+            raise ImportError(
+                "engine='faiss' needs the package faiss: pip install 'shoal[faiss]', "
+                "or use engine='sklearn'"
+            ) from error
+        per_centroid = self.max_points_per_centroid or len(points)
+        most = per_centroid * self.n_clusters
+        if len(points) > most:
+            _warn_sample(most, len(points), "max_points_per_centroid")
+        solver = faiss.Kmeans(
+            points.shape[1],
+            self.n_clusters,
+            niter=self.max_iter,
+            nredo=self.n_init,
+            seed=_as_seed(self.random_state),
+            min_points_per_centroid=1,  # few rows are no reason to print on stderr
+            max_points_per_centroid=per_centroid,
+        )
+        weights = None if weight is None else weight.astype(np.float32)
+        solver.train(points.astype(np.float32), weights=weights)
+        return np.asarray(solver.centroids, dtype=points.dtype)
+
+
+def embed(points: ArrayLike, metric: str) -> Array:
+    """Points between which the Euclidean distance is the metric asked for."""
+    rows = np.asarray(points)
+    if metric == "euclidean":
+        return rows
+    if (rows < 0).any():
+        raise ValueError(
+            "metric='hellinger' takes distributions, and points has negative values; "
+            "use metric='euclidean'"
+        )
+    return np.asarray(np.sqrt(rows))
+
+
+def assign_to_centers(points: ArrayLike, centers: Array) -> Array:
+    """Index of the nearest center of each row; the first of equals.
+
+    The nearest has the largest x . c - |c|^2 / 2. Centers are taken around their mean,
+    which changes no order and keeps the digits of points far from the origin.
+    """
+    rows = np.asarray(points)
+    middle = centers.mean(axis=0, dtype=np.float64)
+    arms = centers - middle
+    bias = arms @ middle + np.einsum("ij,ij->i", arms, arms) / 2
+    clusters = np.empty(len(rows), dtype=np.intp)
+    room = np.empty((len(centers), min(BLOCK_ROWS, len(rows))))
+    for block in gen_batches(len(rows), BLOCK_ROWS):
+        product = rows[block].astype(np.float64, copy=False) @ arms.T
+        near = room[:, : len(product)]
+        np.subtract(product.T, bias[:, None], out=near)
+        clusters[block] = _first_largest(near)
+    return clusters
+
+
+def _first_largest(table: Array) -> Array:
+    """``table.argmax(axis=0)``, for a few long rows.
+
+    argmax goes entry by entry and guesses at each; these passes over whole rows take
+    half its time. NaN is not less than anything, so that a column of them gives 0.
+    """
+    n_rows = len(table)
+    rank = np.arange(n_rows, 0, -1).astype(np.min_scalar_type(n_rows))[:, None]
+    leads = ~(table < table.max(axis=0))
+    return np.asarray(n_rows - (leads * rank).max(axis=0))
+
+
+def _warn_sample(n_seen: int, n_rows: int, option: str) -> None:
+    warnings.warn(
+        f"k-means sees a sample of {n_seen} of {n_rows} rows ({option}), and assigns "
+        f"all of them; KMeansDiscretizer({option}=None) sees them all",
+        SubsampleWarning,
+        stacklevel=4,
+    )
+
+
+def _distinct_rows(points: Array, at_most: int) -> Array | None:
+    """Sorted distinct rows if there are at most so many, else None.
+
+    Looks at growing heads of the table, because the first rows usually settle it.
+    """
+    size = 4 * at_most
+    while True:
+        distinct = np.unique(points[:size], axis=0)
+        if len(distinct) > at_most:
+            return None
+        if size >= len(points):
+            return distinct
+        size *= 8
+
+
+def _as_seed(random_state: Any) -> int:
+    if is_whole(random_state):
+        return int(random_state) % 2**31
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -13,6 +13,8 @@ References
 """
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,7 +168,8 @@ def warn_if_repeated(corners: Array) -> None:
         )
 
 
-def spa(
+def by_anchors(
+    pick: Callable[[Array, int], Array],
     table: Array,
     n_classes: int,
     weight: Array,
@@ -174,10 +177,12 @@ def spa(
     denoise: bool = True,
     min_share: float = 0.0,
 ) -> Solution:
-    """Factorize by anchors that successive projection picks.
+    """Factorize by anchors that ``pick`` finds among the rows of q(d|c).
 
     Parameters
     ----------
+    pick : callable
+        :func:`successive_projection` or :func:`successive_nonnegative_projection`.
     table : ndarray of shape (n_domains, n_clusters)
         ``cluster_given_domain`` without empty clusters.
     n_classes : int
@@ -192,24 +197,10 @@ def spa(
         exact table every cluster may be the only anchor of its class.
     """
     rows = candidate_rows(table, n_classes, weight, denoise, min_share)
-    corners = rows[successive_projection(rows, n_classes)]
+    corners = rows[pick(rows, n_classes)]
     warn_if_repeated(corners)
     return factors_from_corners(table, corners, weight)
 
 
-def snpa(
-    table: Array,
-    n_classes: int,
-    weight: Array,
-    *,
-    denoise: bool = True,
-    min_share: float = 0.0,
-) -> Solution:
-    """Factorize by anchors that successive nonnegative projection picks.
-
-    Parameters are those of :func:`spa`.
-    """
-    rows = candidate_rows(table, n_classes, weight, denoise, min_share)
-    corners = rows[successive_nonnegative_projection(rows, n_classes)]
-    warn_if_repeated(corners)
-    return factors_from_corners(table, corners, weight)
+spa = partial(by_anchors, successive_projection)
+snpa = partial(by_anchors, successive_nonnegative_projection)

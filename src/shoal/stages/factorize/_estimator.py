@@ -15,7 +15,7 @@ from shoal.stages.factorize._anchors import snpa, spa
 from shoal.stages.factorize._iterative import em, nmf
 from shoal.stages.factorize._polytope import volume
 from shoal.stages.factorize._result import Factorization, Solution, describe
-from shoal.validation import check_n_classes
+from shoal.validation import check_choice, check_n_classes
 
 Array = NDArray[Any]
 
@@ -210,8 +210,7 @@ def _check_weight(domain_weight: ArrayLike | None, n_domains: int) -> Array:
 
 
 def _find_solver(method: str, options: dict[str, Any]) -> Callable[..., Solution]:
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {list(METHODS)}, got {method!r}")
+    check_choice(METHODS, method=method)
     parameters = inspect.signature(METHODS[method]).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for name in options:

@@ -10,11 +10,16 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from shoal.probability import class_given_domain, domain_given_class, normalize_rows
+from shoal.probability import (
+    TINY,
+    class_given_domain,
+    domain_given_class,
+    normalize_rows,
+)
 from shoal.stages.factorize._anchors import snpa, spa
 from shoal.stages.factorize._polytope import volume
 from shoal.stages.factorize._result import Solution
-from shoal.validation import check_whole
+from shoal.validation import check_choice, check_whole
 
 # ---- starts --------------------------------------------------------------------------
 
@@ -29,8 +34,7 @@ STARTS: dict[str, Callable[..., Solution]] = {
 
 def check_effort(init: str, n_init: int, max_iter: int) -> None:
     """Refuse a start that does not exist, no start at all, and no iteration."""
-    if init not in (*STARTS, "random"):
-        raise ValueError(f"init must be one of {[*STARTS, 'random']}, got {init!r}")
+    check_choice((*STARTS, "random"), init=init)
     check_whole(1, n_init=n_init, max_iter=max_iter)
 
 
@@ -53,7 +57,6 @@ def starting_points(
 
 # ---- em ------------------------------------------------------------------------------
 
-TINY = 1e-300
 ROUNDING = 1e-12
 # A zero that the likelihood wants raised starts again at this share of independence.
 LIFT = 0.01
@@ -150,11 +153,8 @@ def em(
 
     Parameters
     ----------
-    table : ndarray of shape (n_domains, n_clusters)
-        ``cluster_given_domain`` without empty clusters.
-    n_classes : int
-    weight : ndarray of shape (n_domains,)
-        q(d).
+    table, n_classes, weight
+        As in :func:`by_anchors`.
     init : {'spa', 'snpa', 'volume', 'random'}, default='spa'
         The first start.
     n_init : int, default=1
@@ -227,11 +227,8 @@ def nmf(
 
     Parameters
     ----------
-    table : ndarray of shape (n_domains, n_clusters)
-        ``cluster_given_domain``.
-    n_classes : int
-    weight : ndarray of shape (n_domains,)
-        q(d), used by the anchors of ``init``; NMF itself counts domains equally.
+    table, n_classes, weight
+        As in :func:`by_anchors`; NMF itself counts domains equally.
     init : {'random', 'spa', 'snpa', 'volume'}, default='random'
         'random' is scikit-learn's; the others start at a geometric solution.
     n_init : int, default=1

@@ -326,11 +326,8 @@ def volume(
 
     Parameters
     ----------
-    table : ndarray of shape (n_domains, n_clusters)
-        ``cluster_given_domain`` without empty clusters.
-    n_classes : int
-    weight : ndarray of shape (n_domains,)
-        q(d).
+    table, n_classes, weight
+        As in :func:`by_anchors`.
     outside : float, default=0.0
         Share of the mass that may lie beyond each facet; a little (0.05) helps on
         sampled tables. Anchors lighter than ``outside / (n_classes - 1)`` may be
