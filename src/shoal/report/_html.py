@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.io._files import write_whole
-from shoal.report._page import Page
+from shoal.report._page import PageContent
 from shoal.report._view import (
     HARD_STOP_MB,
     MEGABYTE,
@@ -164,7 +164,7 @@ def _build(
     sections: list[str],
     left_out: list[str],
 ) -> str:
-    page = Page(summary, detail, sections)
+    page = PageContent(summary, detail, sections)
     return _template().render(
         page=page,
         view=page.view,

@@ -49,7 +49,7 @@ VERDICTS = {
 }
 
 
-class Page:
+class PageContent:
     """A summary, cut to size, as the templates see it."""
 
     status = STATUS
