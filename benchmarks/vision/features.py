@@ -21,8 +21,7 @@ from sklearn.decomposition import PCA
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from shoal.io.extend import whole_file
-from shoal.vision._backbone import load_backbone
-from shoal.vision._encode import encode
+from shoal.vision import encode, load_backbone
 from shoal_bench.datasets.cifar import load_cifar10, load_cifar20
 
 #: Data set -> how to read it, and what its weights are named after.

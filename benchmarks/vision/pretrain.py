@@ -34,11 +34,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from shoal.vision import ImageSet, knn_monitor
 from shoal.vision._backbone import default_backbone
 from shoal.vision._checkpoint import read_checkpoint
 from shoal.vision._devices import pick_device
-from shoal.vision._encode import knn_monitor
-from shoal.vision._images import ImageSet
 from shoal.vision._simclr import (
     Monitor,
     Pretext,

@@ -21,6 +21,7 @@ from shoal.validation import check_real, check_whole
 from shoal.vision import ImageSet, encode, fit, load_backbone
 from shoal.vision.augment import Strong, weak_view
 from shoal.vision.extend import (
+    ImageInput,
     Step,
     check_image_rows,
     cosine,
@@ -42,7 +43,7 @@ COLLAPSED = 0.1
 JUDGING_NEIGHBOURS = 5
 
 
-class SCAN(ClusterMixin, BaseEstimator):
+class SCAN(ImageInput, ClusterMixin, BaseEstimator):
     """Semantic clustering by adopting nearest neighbours.
 
     Three steps, none of which sees a domain or a label: heads on frozen features,
@@ -365,9 +366,3 @@ class SCAN(ClusterMixin, BaseEstimator):
             weight_decay=self.weight_decay,
         )
         check_real(0, 1, threshold=self.threshold)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = self.image_shape is not None
-        tags.input_tags.three_d_array = True
-        return tags

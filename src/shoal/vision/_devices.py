@@ -146,7 +146,7 @@ class StepModule(nn.Module):
     Parameters
     ----------
     step : callable
-        See :mod:`shoal.vision._loop`.
+        See :func:`shoal.vision.fit`.
     modules : mapping of str to Module
         All that the step uses.
     """

@@ -17,7 +17,12 @@ from shoal.validation import check_real, check_sample_weight, check_whole
 from shoal.vision._backbone import USUAL, load_backbone
 from shoal.vision._devices import place_module, seeded
 from shoal.vision._encode import encode
-from shoal.vision._images import ImageSet, check_image_rows, check_images_domains
+from shoal.vision._images import (
+    ImageInput,
+    ImageSet,
+    check_image_rows,
+    check_images_domains,
+)
 from shoal.vision._loop import Step, exponential, fit
 from shoal.vision._nets import Backbone
 from shoal.vision._rows import BestEpoch, SplitRows, hold_out, outputs, settle
@@ -43,7 +48,7 @@ VIEWS: dict[str, Callable[[int], Augmentation]] = {
 NORMS = ("anew", "training")
 
 
-class ImageDiscriminator(DomainClassifier):
+class ImageDiscriminator(ImageInput, DomainClassifier):
     """A convolutional network that tells the domains of images apart.
 
     A scikit-learn classifier of domains; as ``discriminator`` of :class:`shoal.DDFA` it
@@ -279,7 +284,8 @@ class ImageDiscriminator(DomainClassifier):
             records.append(record)
             if self.dropout and self.norms == "anew":
                 settle(net, rows, seed)
-            loss = _held_out_loss(net, rows)
+            logits = outputs(net, rows.images, rows.valid)
+            loss = float(_cross_entropy(logits, rows, rows.valid))
             best.offer(net, -loss, record["epoch"])
             return {"held_out_loss": loss}
 
@@ -316,12 +322,6 @@ class ImageDiscriminator(DomainClassifier):
                 if isinstance(module, nn.Dropout):
                     module.p = self.dropout
             return _Classifier(backbone, len(self.classes_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = self.image_shape is not None
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _named_view(view: str | Augmentation, images: ImageSet) -> Augmentation:
@@ -362,18 +362,13 @@ def _make_step(net: nn.Module, rows: SplitRows, view: Augmentation) -> Step:
     def step(indices: Tensor, generator: Generator) -> Tensor:
         numbers = rows.train[indices]
         pixels = rows.images.bytes_batch(numbers)
-        logits = classify(make_views(pixels, generator))
-        each = functional.cross_entropy(
-            logits.float(), rows.codes[numbers], reduction="none"
-        )
-        return weighted_mean(each, rows.weight[numbers])
+        return _cross_entropy(classify(make_views(pixels, generator)), rows, numbers)
 
     return step
 
 
-@torch.no_grad()
-def _held_out_loss(net: nn.Module, rows: SplitRows) -> float:
-    """Cross-entropy of the held-out rows, weighted as in training."""
-    logits = outputs(net, rows.images, rows.valid)
-    each = functional.cross_entropy(logits, rows.codes[rows.valid], reduction="none")
-    return float(weighted_mean(each, rows.weight[rows.valid]))
+def _cross_entropy(logits: Tensor, rows: SplitRows, numbers: Tensor) -> Tensor:
+    """Weighted mean over rows, by their numbers."""
+    codes, weight = rows.codes[numbers], rows.weight[numbers]
+    each = functional.cross_entropy(logits.float(), codes, reduction="none")
+    return weighted_mean(each, weight)

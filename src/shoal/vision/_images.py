@@ -245,6 +245,18 @@ def _as_bytes(rows: Array) -> Array:
     return whole.astype(np.uint8)
 
 
+class ImageInput:
+    """For estimators whose rows are images, flattened where ``image_shape`` says so."""
+
+    image_shape: tuple[int, ...] | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = self.image_shape is not None
+        tags.input_tags.three_d_array = True
+        return tags
+
+
 def check_image_rows(estimator: Any, X: Any, *, reset: bool = False) -> Array:
     """Images of an estimator, of one size in fit and in predict.
 

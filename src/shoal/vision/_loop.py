@@ -126,15 +126,16 @@ def fit(
         ``step(indices, generator)`` with row numbers on the device and a generator for
         all that is random; returns the mean loss, or (loss, dict of numbers). It uses
         the modules directly: gradients and batch norms are shared among processes
-        behind its back. The generator is the same in all of them; what it draws for
-        rows goes through :func:`shoal.vision._devices.own_rows`.
+        behind its back. The generator is the same in all of them: draw for the rows of
+        all, and take one's own, as :func:`shoal.vision.extend.random_views` does.
     modules : mapping of str to Module
         All that a checkpoint keeps. They are moved to the device; those with trainable
         parameters are set to training mode at every epoch, the others to evaluation.
     optimizer : Optimizer
         Holds the parameters; the schedule scales its learning rates.
     schedule : callable or None
-        Factor of the learning rate at an epoch; see :mod:`shoal.vision._loop`.
+        Factor of the learning rate at an epoch, such as
+        :func:`shoal.vision.extend.cosine` makes; None: 1.
     n_rows : int
         Rows are 0..n_rows-1. The last, incomplete batch of an epoch is left out.
     batch_size : int
@@ -146,8 +147,8 @@ def fit(
     device : str, torch.device or None, default=None
         None: the GPU when there is one.
     checkpoint : path, Store or None, default=None
-        File to write after every epoch, and to resume from; see
-        :mod:`shoal.vision._checkpoint` for other places.
+        File to write after every epoch, and to resume from, or another place with
+        methods ``read`` and ``write``, such as :func:`shoal.vision.train_on_ray` gives.
     checkpoint_every : int or None, default=None
         Write it after this number of steps instead, and at the end.
     resume : bool, default=True

@@ -9,6 +9,7 @@ from shoal.vision._devices import gather_rows as gather_rows
 from shoal.vision._devices import mean_over_processes as mean_over_processes
 from shoal.vision._devices import place_module as place_module
 from shoal.vision._encode import nearest as nearest
+from shoal.vision._images import ImageInput as ImageInput
 from shoal.vision._images import check_image_rows as check_image_rows
 from shoal.vision._images import check_images_domains as check_images_domains
 from shoal.vision._images import digest_rows as digest_rows

@@ -20,6 +20,7 @@ from shoal.vision._backbone import load_backbone
 from shoal.vision._devices import seeded
 from shoal.vision._encode import encode
 from shoal.vision._images import (
+    ImageInput,
     ImageSet,
     check_image_rows,
     check_images_domains,
@@ -41,7 +42,7 @@ Array = np.ndarray[Any, Any]
 FROZEN, TUNING = 0, 1  # streams of random numbers
 
 
-class ImageMixture(LatentShiftEstimator):
+class ImageMixture(ImageInput, LatentShiftEstimator):
     """Discover classes of images as the hidden step between an image and its domain.
 
     A self-supervised backbone turns images into features, and
@@ -406,9 +407,3 @@ class ImageMixture(LatentShiftEstimator):
         from shoal.vision.mixture._assemble import load_image_mixture
 
         return load_image_mixture(content, reader)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = self.image_shape is not None
-        tags.input_tags.three_d_array = True
-        return tags
