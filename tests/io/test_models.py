@@ -319,6 +319,16 @@ def test_a_model_that_nobody_may_write_to(folder: Path, mixture: Fitted) -> None
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_merged_twice_with_a_file_between(tmp_path: Path) -> None:
+    """The columns that a model takes are still known."""
+    X, domains = rows()
+    model = shoal.DomainMixture(4, search=False, random_state=0).fit(X, domains)
+    schema = {"kind": "table"}
+    path = shoal.save(model.merge("c0", "c1"), tmp_path / "first", schema=schema)
+    again = shoal.load(path).merge("c0", "c1")
+    assert read_manifest(shoal.save(again, tmp_path / "second"))["schema"] == schema
+
+
 def test_names_and_merges_can_be_undone(mixture: Fitted, tmp_path: Path) -> None:
     model = history.rename(mixture.model, {"c0": "zero"})
     model = history.merge(model, ["zero", "c2"], name="both")

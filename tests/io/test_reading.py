@@ -1,5 +1,6 @@
 import dataclasses
 import gzip
+import inspect
 import io
 import sys
 from pathlib import Path
@@ -15,11 +16,13 @@ from scipy import sparse
 from scipy.io import mmread, mmwrite
 
 import shoal.io
+from shoal.cli._reading import Source
 from shoal.datasets import load_penguins
 from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
+from shoal.io.source._options import Options
 from shoal.io.table._schema import Schema
 from support.data import write_table
 
@@ -449,6 +452,20 @@ def test_a_sample_is_the_same_for_a_seed(
     places = [np.flatnonzero(np.isclose(by_hand(frame)[:, 0], x))[0]
               for x in tables[0].X[:, 0]]  # fmt: skip
     assert places == sorted(set(places))
+
+
+def test_options_are_the_same_from_python_and_from_the_command_line() -> None:
+    options = {one.name: one.default for one in dataclasses.fields(Options)}
+    arguments = dict(inspect.signature(read).parameters)
+    assert next(iter(arguments)) == "data"
+    given = {name: one.default for name, one in list(arguments.items())[1:]}
+    assert given == options
+    told = {one.name: one.default for one in dataclasses.fields(Source)}
+    assert set(options) - set(told) == {"seed", "require_domain"}
+    # where nothing is told, a list of names is empty in Python and absent there
+    assert {name: default or () for name, default in told.items()} == {
+        name: options[name] or () for name in told
+    }
 
 
 def test_a_sample_of_many_batches_is_even(

@@ -162,7 +162,7 @@ def make_latent_shift(
 
     Examples
     --------
-    >>> from shoal.datasets._generated import make_latent_shift
+    >>> from shoal.datasets import make_latent_shift
     >>> data = make_latent_shift(600, n_classes=3, n_domains=4, random_state=0,
     ...                          return_bunch=True)
     >>> data.X.shape, data.prevalence.shape

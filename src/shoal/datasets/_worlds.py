@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 from shoal.probability import domain_given_class
 from shoal.validation import check_whole
 
-# ----  worlds -------------------------------------------------------------------------
-
 Array = np.ndarray[Any, Any]
 
 # Sites of a multi-modal world lie at least this many standard deviations apart.
@@ -162,13 +160,9 @@ def gaussian_world(
 
 
 def multimodal_world(
-    n_classes: int,
-    n_features: int,
-    separation: float,
-    generator: np.random.Generator,
-    n_components: int = 2,
+    n_classes: int, n_features: int, separation: float, generator: np.random.Generator
 ) -> GaussianWorld:
-    """Classes in several far-apart pieces, each beside a piece of another class.
+    """Classes in two far-apart pieces, each beside a piece of another class.
 
     There are as many sites as classes. Class y has one cloud at site y and one at
     site y + 1 (the caterpillar and the butterfly), so that each site hosts clouds of
@@ -177,11 +171,11 @@ def multimodal_world(
     sites = generator.standard_normal((n_classes, n_features))
     gap = np.linalg.norm(sites[:, None] - sites[None], axis=2)
     sites *= (SITE_DISTANCE + separation) / gap[np.triu_indices(n_classes, 1)].min()
-    centres = np.empty((n_classes, n_components, n_features))
+    centres = np.empty((n_classes, 2, n_features))
     for site in range(n_classes):
         # Orthogonal steps of equal length end at equal distances from each other.
         frame = np.linalg.qr(generator.standard_normal((n_features, n_features)))[0]
-        steps = separation / np.sqrt(2) * frame[:n_components]
+        steps = separation / np.sqrt(2) * frame[:2]
         for piece, step in enumerate(steps - steps.mean(axis=0)):
             centres[(site - piece) % n_classes, piece] = sites[site] + step
     return GaussianWorld(centres)

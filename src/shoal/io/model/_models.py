@@ -340,7 +340,8 @@ def _load_folder(folder: Folder) -> Any:
     _set_classes(estimator, classes)
     check_probe(estimator, reader.decode(manifest["probe"]))
     if manifest["schema"] is not None:
-        estimator.schema_ = dict(manifest["schema"])
+        # below merges as well, where a further merge looks for it
+        estimator.schema_ = estimator._origin.schema_ = dict(manifest["schema"])
     return estimator
 
 

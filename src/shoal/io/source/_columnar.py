@@ -115,16 +115,9 @@ def _to_pandas(table: Any) -> pd.DataFrame:
 
 
 def _pieces(
-    path: Path,
-    options: Options,
-    *,
-    batch_rows: int,
-    columns: list[str] | None = None,
-    as_text: set[str] | None = None,
-    format: str,
+    path: Path, options: Options, *, format: str, as_text: Any = None, **how: Any
 ) -> Iterator[Content]:
-    for frame in read_chunks(path, format, batch_rows=batch_rows, columns=columns):
-        yield Content(frame=frame)
+    return (Content(frame=frame) for frame in read_chunks(path, format, **how))
 
 
 def _columnar(name: str, *endings: str) -> Format:
