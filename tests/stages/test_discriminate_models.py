@@ -27,7 +27,7 @@ from shoal.stages.discriminate._candidates import (
     worth_trying,
 )
 from shoal.stages.discriminate._early_stopping import cross_entropy, hold_out_rows
-from shoal.stages.discriminate._named import NAMES
+from shoal.stages.discriminate._named import MAKERS
 
 FAST_MLP = EarlyStoppedMLP((8,), max_epochs=20, random_state=0)
 
@@ -210,7 +210,7 @@ def test_bumps_from_a_sample_of_rows(seed):
 # ---- short names ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_every_name_makes_a_classifier_that_beats_chance(seed, name):
     if name == "lightgbm":
         pytest.importorskip("lightgbm")
@@ -245,7 +245,7 @@ def test_boost_with_domains_too_small_to_hold_out_of(seed):
 def test_unknown_name_lists_the_names():
     with pytest.raises(ValueError, match="unknown discriminator 'svm'") as caught:
         named_discriminator("svm", np.array([10, 10]))
-    assert all(repr(name) in str(caught.value) for name in ("auto", *NAMES))
+    assert all(repr(name) in str(caught.value) for name in ("auto", *MAKERS))
 
 
 def test_only_unset_seeds_are_set(seed):

@@ -109,19 +109,19 @@ def choose_discriminator(
     """
     options: dict[str, Any] = {
         "n_folds": n_folds,
+        "sample_weight": sample_weight,
+        "domain_weight": domain_weight,
         "random_state": random_state,
         "n_jobs": n_jobs,
     }
-    if len(candidates) > 1 and len(codes) > max_samples:
-        rows = _pilot_rows(codes, n_folds, max_samples, random_state)
-        weight = None if sample_weight is None else sample_weight[rows]
-        pilot = _compare(
-            candidates, X[rows], codes[rows], domain_weight, weight, **options
-        )
-        winner = candidates[pilot.index]
-        full = _compare([winner], X, codes, domain_weight, sample_weight, **options)
-        return replace(pilot, domain_given_x=full.domain_given_x)
-    return _compare(candidates, X, codes, domain_weight, sample_weight, **options)
+    if len(candidates) == 1 or len(codes) <= max_samples:
+        return _compare(candidates, X, codes, options)
+    rows = _pilot_rows(codes, n_folds, max_samples, random_state)
+    weight = None if sample_weight is None else sample_weight[rows]
+    some = options | {"sample_weight": weight}
+    pilot = _compare(candidates, X[rows], codes[rows], some)
+    full = _compare([candidates[pilot.index]], X, codes, options)
+    return replace(pilot, domain_given_x=full.domain_given_x)
 
 
 def _pilot_rows(
@@ -135,35 +135,18 @@ def _pilot_rows(
 
 
 def _compare(
-    candidates: Sequence[Any],
-    X: Any,
-    codes: Array,
-    domain_weight: Array,
-    sample_weight: Array | None,
-    *,
-    n_folds: int,
-    random_state: int | None,
-    n_jobs: int | None,
+    candidates: Sequence[Any], X: Any, codes: Array, options: dict[str, Any]
 ) -> Choice:
-    """Choose on all the rows given."""
-    tables, row_losses = [], []
-    for candidate in candidates:
-        table = cross_fit_proba(
-            candidate,
-            X,
-            codes,
-            len(domain_weight),
-            n_folds,
-            sample_weight=sample_weight,
-            domain_weight=domain_weight,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        own = table[np.arange(len(codes)), codes].astype(float)
-        row_losses.append(-np.log(np.maximum(own, TINY)))
-        tables.append(table)
-    weight = row_weights(codes, domain_weight, sample_weight)
-    index, losses = simplest_within_error(np.array(row_losses), weight)
+    """Choose on all the rows given; ``options`` are those of the cross-fit."""
+    domain_weight = options["domain_weight"]
+    tables = [
+        cross_fit_proba(candidate, X, codes, len(domain_weight), **options)
+        for candidate in candidates
+    ]
+    own = [table[np.arange(len(codes)), codes].astype(float) for table in tables]
+    row_losses = -np.log(np.maximum(own, TINY))
+    weight = row_weights(codes, domain_weight, options["sample_weight"])
+    index, losses = simplest_within_error(row_losses, weight)
     return Choice(index, tables[index], losses)
 
 

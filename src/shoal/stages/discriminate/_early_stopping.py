@@ -5,7 +5,8 @@ by the loss. scikit-learn's own ``early_stopping`` of networks watches the accur
 which is the wrong quantity for q(d|x).
 """
 
-from typing import Any, Self
+import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.probability import TINY
 from shoal.stages.discriminate._crossfit import rows_per_domain
+from shoal.validation import check_whole
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +39,11 @@ def cross_entropy(proba: Array, codes: Array) -> float:
     return float(-np.log(np.maximum(own, TINY)).mean())
 
 
+class _Rows(NamedTuple):
+    X: Array
+    codes: Array
+
+
 class _EarlyStopped(ClassifierMixin, BaseEstimator):
     """Split off held-out rows, train, keep the best; a subclass trains."""
 
@@ -44,17 +51,7 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
     random_state: Any
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on most rows, choose the best state on the others.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
-        """
+        """Train on most rows of X with classes y, choose the best on the others."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(
                 "validation_fraction must be between 0 and 1, got "
@@ -67,12 +64,11 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
             raise ValueError("y has only one class; at least two are needed")
         random_state = check_random_state(self.random_state)
         held_out = hold_out_rows(codes, self.validation_fraction, random_state)
+        seen = ~held_out
         if not held_out.any():  # one row per class: nothing to spare
-            held_out[:] = True
-            train = held_out
-        else:
-            train = ~held_out
-        self._train(X[train], codes[train], X[held_out], codes[held_out], random_state)
+            seen[:] = held_out[:] = True
+        train, rest = (_Rows(X[rows], codes[rows]) for rows in (seen, held_out))
+        self._train(train, rest, random_state)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -81,16 +77,7 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Probability of each class, of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._proba(X)
@@ -99,12 +86,7 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _train(
-        self,
-        X: Array,
-        codes: Array,
-        X_held_out: Array,
-        codes_held_out: Array,
-        random_state: np.random.RandomState,
+        self, train: _Rows, held_out: _Rows, random_state: np.random.RandomState
     ) -> None:
         raise NotImplementedError
 
@@ -175,42 +157,32 @@ class EarlyStoppedMLP(_EarlyStopped):
         return np.asarray(self.network_.predict_proba(X))
 
     def _train(
-        self,
-        X: Array,
-        codes: Array,
-        X_held_out: Array,
-        codes_held_out: Array,
-        random_state: np.random.RandomState,
+        self, train: _Rows, held_out: _Rows, random_state: np.random.RandomState
     ) -> None:
         from sklearn.neural_network import MLPClassifier
 
-        self.network_ = MLPClassifier(
+        check_whole(1, max_epochs=self.max_epochs)
+        net = self.network_ = MLPClassifier(
             self.hidden_layer_sizes,
             alpha=self.alpha,
-            batch_size=min(self.batch_size, len(X)),
+            batch_size=min(self.batch_size, len(train.X)),
             learning_rate_init=self.learning_rate_init,
             # The object, not a seed: partial_fit would repeat one order of rows.
             random_state=random_state,
         )
         classes = np.arange(len(self.classes_))
         losses: list[float] = []
-        best_weights: tuple[list[Array], list[Array]] = [], []
+        patience = np.inf if self.patience is None else self.patience
         for epoch in range(self.max_epochs):
-            self.network_.partial_fit(X, codes, classes=classes)
-            losses.append(
-                cross_entropy(self.network_.predict_proba(X_held_out), codes_held_out)
-            )
+            net.partial_fit(train.X, train.codes, classes=classes)
+            proba = net.predict_proba(held_out.X)
+            losses.append(cross_entropy(proba, held_out.codes))
             if losses[-1] <= min(losses):
                 self.best_epoch_ = epoch
-                best_weights = (
-                    [layer.copy() for layer in self.network_.coefs_],
-                    [layer.copy() for layer in self.network_.intercepts_],
-                )
-            elif (
-                self.patience is not None and epoch - self.best_epoch_ >= self.patience
-            ):
+                best = copy.deepcopy((net.coefs_, net.intercepts_))
+            elif epoch - self.best_epoch_ >= patience:
                 break
-        self.network_.coefs_, self.network_.intercepts_ = best_weights
+        net.coefs_, net.intercepts_ = best
         self.held_out_losses_ = np.array(losses)
         self.n_iter_ = len(losses)
 
@@ -260,12 +232,7 @@ class EarlyStoppedBoosting(_EarlyStopped):
         return np.asarray(self.booster_.predict(X))
 
     def _train(
-        self,
-        X: Array,
-        codes: Array,
-        X_held_out: Array,
-        codes_held_out: Array,
-        random_state: np.random.RandomState,
+        self, train: _Rows, held_out: _Rows, random_state: np.random.RandomState
     ) -> None:
         try:
             import lightgbm
@@ -284,12 +251,12 @@ class EarlyStoppedBoosting(_EarlyStopped):
             "force_row_wise": True,
             "verbosity": -1,
         }
-        rows = lightgbm.Dataset(X, label=codes)
+        rows = lightgbm.Dataset(train.X, label=train.codes)
         self.booster_ = lightgbm.train(
             settings,
             rows,
             num_boost_round=self.max_rounds,
-            valid_sets=[rows.create_valid(X_held_out, label=codes_held_out)],
+            valid_sets=[rows.create_valid(held_out.X, label=held_out.codes)],
             callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
         )
         self.n_iter_ = self.booster_.best_iteration

@@ -5,6 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,7 +19,27 @@ from shoal.stages.discriminate._early_stopping import (
 Array = np.ndarray[Any, Any]
 
 
-class RBFFeatures(TransformerMixin, BaseEstimator):
+FLOATS = [np.float64, np.float32]
+
+
+class _Columns(TransformerMixin, BaseEstimator):
+    """Columns made of columns, in the precision of X."""
+
+    def transform(self, X: Any) -> Array:
+        """The new columns of rows."""
+        check_is_fitted(self)
+        return self._make(validate_data(self, X, reset=False, dtype=FLOATS))
+
+    def _make(self, X: Array) -> Array:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class RBFFeatures(_Columns):
     """The columns of X, followed by Gaussian RBFs at k-means centres.
 
     The width of all of them is half the median distance between centres.
@@ -51,7 +73,7 @@ class RBFFeatures(TransformerMixin, BaseEstimator):
         """Place the centres; ``y`` is ignored."""
         from sklearn.cluster import KMeans
 
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_data(self, X, dtype=FLOATS)
         random_state = check_random_state(self.random_state)
         if len(X) > self.max_samples:
             X = X[random_state.choice(len(X), self.max_samples, replace=False)]
@@ -62,20 +84,12 @@ class RBFFeatures(TransformerMixin, BaseEstimator):
         self.width_ = rbf_width(self.centers_)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Columns of X, then one RBF per centre."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+    def _make(self, X: Array) -> Array:
         expanded = rbf_features(X, self.centers_, self.width_)
         return np.hstack([X, expanded.astype(X.dtype, copy=False)])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
-
-class LeadingComponents(TransformerMixin, BaseEstimator):
+class LeadingComponents(_Columns):
     """Principal components in place of the columns of X, which are centred already.
 
     Scikit-learn's PCA wants to know how many columns there will be, and its solver for
@@ -97,57 +111,22 @@ class LeadingComponents(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions of largest variance; ``y`` is ignored."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_data(self, X, dtype=FLOATS)
         root = np.sqrt(len(X), dtype=X.dtype)
         self.components_ = unit_components(X / root, self.n_components)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """One column for each component."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+    def _make(self, X: Array) -> Array:
         return np.asarray(X @ self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _log_linear(*expansion: Any) -> Any:
     """Multinomial logistic regression on standardized, maybe expanded, columns."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     return make_pipeline(
         StandardScaler(), *expansion, LogisticRegression(max_iter=1000)
     )
-
-
-def _components(counts: Array) -> Any:
-    return _log_linear(LeadingComponents(few_components(counts.sum())))
-
-
-def _logistic(counts: Array) -> Any:
-    return _log_linear()
-
-
-def _quadratic(counts: Array) -> Any:
-    from sklearn.preprocessing import PolynomialFeatures
-
-    return _log_linear(PolynomialFeatures(2, include_bias=False))
-
-
-def _rbf(counts: Array) -> Any:
-    return _log_linear(RBFFeatures())
-
-
-def _mlp(counts: Array) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), EarlyStoppedMLP())
 
 
 def _boost(counts: Array) -> Any:
@@ -161,22 +140,18 @@ def _boost(counts: Array) -> Any:
     )
 
 
-def _lightgbm(counts: Array) -> Any:
-    return EarlyStoppedBoosting()
-
-
-_MAKERS: dict[str, Callable[[Array], Any]] = {
-    "components": _components,
-    "logistic": _logistic,
-    "quadratic": _quadratic,
-    "rbf": _rbf,
-    "mlp": _mlp,
+# From simple to flexible; each takes the rows of each domain.
+MAKERS: dict[str, Callable[[Array], Any]] = {
+    "components": lambda counts: _log_linear(
+        LeadingComponents(few_components(counts.sum()))
+    ),
+    "logistic": lambda counts: _log_linear(),
+    "quadratic": lambda counts: _log_linear(PolynomialFeatures(2, include_bias=False)),
+    "rbf": lambda counts: _log_linear(RBFFeatures()),
+    "mlp": lambda counts: make_pipeline(StandardScaler(), EarlyStoppedMLP()),
     "boost": _boost,
-    "lightgbm": _lightgbm,
+    "lightgbm": lambda counts: EarlyStoppedBoosting(),
 }
-
-# From simple to flexible.
-NAMES = tuple(_MAKERS)
 
 
 def named_discriminator(name: str, counts: Array) -> Any:
@@ -197,9 +172,9 @@ def named_discriminator(name: str, counts: Array) -> Any:
     -------
     An unfitted scikit-learn classifier.
     """
-    if name not in _MAKERS:
+    if name not in MAKERS:
         raise ValueError(
             f"unknown discriminator {name!r}; use 'auto', one of "
-            f"{', '.join(map(repr, NAMES))}, a classifier or a callable"
+            f"{', '.join(map(repr, MAKERS))}, a classifier or a callable"
         )
-    return _MAKERS[name](counts)
+    return MAKERS[name](counts)

@@ -106,18 +106,8 @@ class OracleDiscriminator(DomainClassifier):
     ) -> Self:
         """Record the domains and check what the function returns.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            The domains, for callers that know only ``y``.
-        domains : array-like of shape (n_samples,), default=None
-        sample_weight : array-like of shape (n_samples,), default=None
-            Counts in ``held_out_loss_`` only.
-
-        Returns
-        -------
-        self
+        Parameters are those of :meth:`Discriminator.fit`; ``sample_weight`` counts in
+        ``held_out_loss_`` only.
         """
         if not callable(self.function):
             raise TypeError(
@@ -137,16 +127,7 @@ class OracleDiscriminator(DomainClassifier):
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Ask the function, and check what it says.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_domains)
-        """
+        """Ask the function, and check what it says: (n_samples, n_domains)."""
         check_is_fitted(self)
         return self._ask(check_X(self, X))
 
