@@ -14,7 +14,7 @@ from shoal.vision import (
     resnet,
     save_backbone,
 )
-from shoal.vision._backbone import _BUILDERS, is_known, read_weights
+from shoal.vision._backbone import _BUILDERS, name_of, read_weights
 from shoal.vision._nets import ResNet
 
 
@@ -187,6 +187,7 @@ def test_a_backbone_is_added_in_one_place(images, tmp_path):
     np.testing.assert_array_equal(
         loaded.predict_proba(X, domains), model.predict_proba(X, domains)
     )
+    assert name_of(Toy()) == "toy"  # however it was made
     network = ImageDiscriminator("toy", epochs=1, device="cpu", random_state=0)
     proba = [network.fit(X, domains).predict_proba(X) for _ in range(2)]
     np.testing.assert_array_equal(proba[0], proba[1])
@@ -210,9 +211,9 @@ def test_a_name_stands_for_one_network(images):
 def test_what_a_name_does_not_tell_is_not_saved(tmp_path):
     """A class of one's own under the name of another would come back as that."""
     mine = type("Mine", (ResNet,), {})(18, "cifar", None, 0.0)
-    assert is_known(resnet(18))
-    assert not is_known(mine)
-    assert not is_known(Toy())
+    assert name_of(resnet(18)) == "resnet18-cifar"
+    assert name_of(mine) is None
+    assert name_of(Toy()) is None
 
 
 def test_damaged_and_dangerous_files(tmp_path, net):

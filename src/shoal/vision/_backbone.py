@@ -64,10 +64,12 @@ def blank_backbone(name: str) -> Backbone:
         return build_backbone(name)
 
 
-def is_known(net: nn.Module) -> bool:
-    """Whether its name alone suffices to build a network of the same class anew."""
+def name_of(net: nn.Module) -> str | None:
+    """Name that suffices to build a network of the same class anew, if there is one."""
     name = getattr(net, "name", "")
-    return name in _BUILDERS and type(blank_backbone(name)) is type(net)
+    name = name or find_backbone(backbone_weights(net.state_dict()))
+    known = name in _BUILDERS and type(blank_backbone(name)) is type(net)
+    return name if known else None
 
 
 def find_backbone(weights: Mapping[str, Tensor]) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from shoal.mixture import DomainMixture
-from shoal.vision._backbone import blank_backbone, describe_mismatch, is_known
+from shoal.vision._backbone import blank_backbone, describe_mismatch, name_of
 from shoal.vision._nets import Backbone
 from shoal.vision._settings import FineTuning, as_settings
 from shoal.vision.mixture._estimator import ImageMixture
@@ -141,14 +141,15 @@ def load_image_mixture(content: Any, reader: "Reader") -> ImageMixture:
 
 
 def _dump_network(net: Any, writer: "Writer") -> dict[str, Any]:
-    if not is_known(net):
+    known = name_of(net)
+    if known is None:
         raise TypeError(
             f"cannot save a network of the class {type(net).__name__}: only "
             "shoal.vision.resnet, and what shoal.vision.register_backbone was told of, "
             "can be built again without running code; use one as the backbone"
         )
     return {
-        "name": net.name,
+        "name": known,
         "weights": {
             name: writer.encode(weight.cpu().numpy(), name)
             for name, weight in net.state_dict().items()
