@@ -47,7 +47,7 @@ def make_problem(X, codes, n_domains, weight=None):
 def make_rows(problem, weight, folds=None, cells=None):
     """Rows whose columns are their features."""
     cells = np.zeros(problem.n_rows, dtype=int) if cells is None else cells
-    return DiagnosisRows(problem, cells, problem.design, folds, weight, Penalties())
+    return DiagnosisRows(problem, cells, problem.design, folds, weight, Penalties(1e-4))
 
 
 @pytest.fixture(scope="module")

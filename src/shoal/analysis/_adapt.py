@@ -141,11 +141,11 @@ def adapt(
 
     See Also
     --------
-    shoal.analysis._bootstrap.bootstrap : Intervals for the domains of fit.
+    shoal.analysis.Intervals : For the domains of fit.
 
     Examples
     --------
-    >>> from shoal.datasets._generated import make_latent_shift
+    >>> from shoal.datasets import make_latent_shift
     >>> from shoal.mixture import DomainMixture
     >>> X, domains, _ = make_latent_shift(
     ...     3000, n_classes=3, n_domains=6, separation=2.0, random_state=0)

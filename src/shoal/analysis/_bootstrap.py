@@ -164,7 +164,7 @@ def bootstrap(
 
     Examples
     --------
-    >>> from shoal.datasets._generated import make_latent_shift
+    >>> from shoal.datasets import make_latent_shift
     >>> from shoal.mixture import DomainMixture
     >>> X, domains, _ = make_latent_shift(
     ...     1000, n_classes=2, n_domains=3, separation=2.0, random_state=1)

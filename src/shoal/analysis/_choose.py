@@ -1,7 +1,4 @@
-"""How many classes: a curve and a choice, not only a number.
-
-What the choice rests on is told in :mod:`shoal.analysis._decide`.
-"""
+"""How many classes: a curve and a choice, not only a number."""
 
 from dataclasses import dataclass, field
 from typing import Any

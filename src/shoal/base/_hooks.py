@@ -109,7 +109,7 @@ class EstimatorHooks:
         return vars(self)["novelty_"].distance(self._familiar_space(X))
 
     def _familiar_space(self, X: Any) -> Any:
-        """Rows as :func:`shoal._novelty.fit_novelty` has seen them in fit."""
+        """Rows in the space where fit has learned what is familiar."""
         return X
 
     # ---- analysis -----------------------------------------------------------------

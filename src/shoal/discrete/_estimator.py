@@ -54,9 +54,8 @@ class DiscreteMixture(FittedWords):
     ----------
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
-        domains, that the table supports against permuted domains
-        (:func:`shoal._rank.supported_rank`). :func:`shoal.choose_n_classes` draws the
-        held-out curve beside it.
+        domains, that the table supports against permuted domains (``rank_``).
+        :func:`shoal.choose_n_classes` draws the held-out curve beside it.
     input : {"rows", "counts"}, default="rows"
         What a row of X is. ``"rows"``: one word, the tuple of its columns, of any
         kind (strings, numbers, mixed). ``"counts"``: a bag of words of its domain,

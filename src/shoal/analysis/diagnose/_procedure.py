@@ -16,7 +16,7 @@ from shoal.analysis._draws import check_all_domains
 from shoal.analysis.diagnose._findings import judge
 from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
 from shoal.analysis.diagnose._refit import (
-    Refit,
+    Comparison,
     refit,
     restart,
     simulate,
@@ -164,7 +164,7 @@ def _gains(
     }
 
 
-def _departures(fitted: Refit, simulations: Iterator[Refit]) -> Numbers:
+def _departures(fitted: Comparison, simulations: Iterator[Comparison]) -> Numbers:
     departure, shifts = fitted.departure, fitted.shifts
     simulated = [(other.departure, other.shifts) for other in simulations]
     misfit = _spread([other.misfit for other, _ in simulated])
@@ -198,7 +198,7 @@ def _richness(
     estimator: Any,
     rows: DiagnosisRows,
     own: OwnAnswers,
-    fitted: Refit,
+    fitted: Comparison,
     rng: np.random.Generator,
 ) -> Numbers:
     weighted = fitted.class_given_x * rows.row_weight[:, None]
@@ -222,7 +222,7 @@ def _richness(
 
 
 def _restarts(
-    rows: DiagnosisRows, fitted: Refit, streams: list[np.random.Generator]
+    rows: DiagnosisRows, fitted: Comparison, streams: list[np.random.Generator]
 ) -> Numbers:
     others = [restart(rows, fitted, stream) for stream in streams]
     return {

@@ -74,8 +74,8 @@ class Shifts:
 
 
 @dataclass(frozen=True)
-class Refit:
-    """One climb and what it says of the rows."""
+class Comparison:
+    """One fit by likelihood alone, and what it says of the rows."""
 
     fit: Fit
     class_given_x: Array  # q(y|x)
@@ -101,7 +101,7 @@ class Restart:
     agreement: float
 
 
-def refit(rows: DiagnosisRows, domain_given_class: Array) -> Refit:
+def refit(rows: DiagnosisRows, domain_given_class: Array) -> Comparison:
     """Climb the likelihood from a q(d|y) and compare the outcome with the rows."""
     fit = optimize_from(
         rows.problem,
@@ -113,7 +113,7 @@ def refit(rows: DiagnosisRows, domain_given_class: Array) -> Refit:
     return compare(rows, fit)
 
 
-def compare(rows: DiagnosisRows, fit: Fit) -> Refit:
+def compare(rows: DiagnosisRows, fit: Fit) -> Comparison:
     """What a fit says of the rows, and how far they depart from it."""
     problem = rows.problem
     class_given_x = problem.class_given_x(fit.weights).astype(float)
@@ -122,7 +122,7 @@ def compare(rows: DiagnosisRows, fit: Fit) -> Refit:
     posterior = class_posterior(class_given_x, T, problem.codes)
     share = np.bincount(problem.codes, minlength=problem.n_domains) / problem.n_rows
     domain_given_x = balance_domains(class_given_x @ T, rows.domain_weight, share)
-    return Refit(
+    return Comparison(
         fit,
         class_given_x,
         posterior,
@@ -132,7 +132,9 @@ def compare(rows: DiagnosisRows, fit: Fit) -> Refit:
     )
 
 
-def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> Iterator[Refit]:
+def simulate(
+    rows: DiagnosisRows, fitted: Comparison, draws: Array
+) -> Iterator[Comparison]:
     """Refits to domains drawn from the fitted q(d|x), one per row of ``draws``.
 
     Each climb starts at the truth of its simulation, so that few iterations do.
@@ -155,7 +157,9 @@ def simulate(rows: DiagnosisRows, fitted: Refit, draws: Array) -> Iterator[Refit
         yield compare(simulated, fit)
 
 
-def restart(rows: DiagnosisRows, fitted: Refit, rng: np.random.Generator) -> Restart:
+def restart(
+    rows: DiagnosisRows, fitted: Comparison, rng: np.random.Generator
+) -> Restart:
     """Climb from starts of its own, found by clustering with another seed."""
     problem, penalties = rows.problem, rows.penalties
     n_classes = len(fitted.fit.weights)
