@@ -82,9 +82,9 @@ class DDFA(FittedStages):
     n_classes : int, default=None
         Number of classes; None chooses the largest number, up to the number of
         domains, that the clusters of q(d|x) support against permuted domains
-        (``rank_``): seen through the discriminator, and without another fit. :func:`shoal.choose_n_classes` draws the held-out curve
-        beside it, for ``estimator=DDFA()`` too; in our measurements it was as often
-        right.
+        (``rank_``): seen through the discriminator, and without another fit.
+        :func:`shoal.choose_n_classes` draws the held-out curve beside it, for
+        ``estimator=DDFA()`` too; in our measurements it was as often right.
     discriminator : str, estimator or callable, default="auto"
         Model of q(d|x): a short name or any object that
         :class:`~shoal.stages.discriminate.Discriminator` takes, or a Discriminator.
