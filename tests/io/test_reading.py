@@ -22,6 +22,7 @@ from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
+from shoal.io.source._open import guess_rows
 from shoal.io.source._options import Options
 from shoal.io.table._schema import Schema
 from support.data import write_table
@@ -643,3 +644,18 @@ def test_names_with_spaces_and_commas_come_back_in_quotes():
     with pytest.raises(InputError) as caught:
         read(survey(**{"a, b": text}), domain="site")
     assert caught.value.hint == "--text 'a, b' or --drop '\"a, b\"'"
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "feather", "npy"])
+def test_rows_are_guessed_without_reading_them(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{ending}"
+    data = pd.DataFrame({"x": np.arange(1_000, 9_000), "y": np.arange(1_000, 9_000)})
+    if ending == "npy":
+        np.save(path, data.to_numpy())
+    else:
+        write_table(data, path)
+    guess = guess_rows([path, path])
+    assert guess is not None
+    assert abs(guess / 16_000 - 1) < 0.01
+    assert guess_rows([path, tmp_path / "absent.csv"]) is None
+    assert guess_rows([path, tmp_path]) is None

@@ -231,6 +231,7 @@ class Tally:
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
         from shoal.io._assignments import rows_by_class
+        from shoal.io.source._open import guess_rows
 
         total = None
         for frame in frames:
@@ -284,33 +285,6 @@ def show(output: Output, tally: Tally) -> None:
         f"{found['min_confidence']:g}), {percent(unlike)} unlike the training rows.",
     )
     output.show_files()
-
-
-# ---- how many rows a file may have, without reading it: for the time left ------------
-
-SAMPLE_BYTES = 65_536
-
-
-def guess_rows(data: Sequence[str]) -> float | None:
-    """About how many rows some files have together; None where nothing can be said."""
-    guesses = [_guess(Path(name)) for name in data]
-    known = [guess for guess in guesses if guess is not None]
-    return sum(known) if len(known) == len(guesses) else None
-
-
-def _guess(path: Path) -> float | None:
-    if not path.is_file():
-        return None
-    if path.suffix == ".parquet":
-        from shoal.io.source._columnar import n_rows_of
-
-        return float(n_rows_of(path, "parquet"))
-    if path.suffix in (".csv", ".tsv"):
-        with path.open("rb") as file:
-            head = file.read(SAMPLE_BYTES)
-        lines = max(head.count(b"\n"), 1)
-        return path.stat().st_size * lines / max(len(head), 1)
-    return None
 
 
 # ---- class mixes from files: --prevalence --------------------------------------------

@@ -335,6 +335,12 @@ def _from_entries(numbers: Any, sizes: list[int], field: str, symmetry: str) -> 
     return sparse.csr_array((values, (row, column)), shape=(n_rows, n_columns))
 
 
-NPY = Format("npy", (".npy",), read=read_npy, pieces=npy_pieces)
+NPY = Format(
+    "npy",
+    (".npy",),
+    read=read_npy,
+    pieces=npy_pieces,
+    n_rows=lambda path: len(_map_npy(path)),
+)
 NPZ = Format("npz", (".npz",), read=read_npz)
 MTX = Format("mtx", (".mtx", ".mtx.gz"), read=read_mtx)

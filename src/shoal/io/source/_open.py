@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,23 @@ def format_of(path: Path, name: str | None = None) -> Format:
             f"add --format {'|'.join(FORMATS)}",
         )
     return found
+
+
+def guess_rows(paths: Sequence[Any]) -> float | None:
+    """About how many rows some files have together, without reading them.
+
+    None where nothing can be said of one of them.
+    """
+    guesses = [_guess_rows(Path(path)) for path in paths]
+    known = [guess for guess in guesses if guess is not None]
+    return sum(known) if len(known) == len(guesses) else None
+
+
+def _guess_rows(path: Path) -> float | None:
+    found = next((one for one in FORMATS.values() if one.takes(path)), None)
+    if found is None or found.n_rows is None or not path.is_file():
+        return None
+    return found.n_rows(path)
 
 
 def open_content(data: Any, options: Options) -> Content:
