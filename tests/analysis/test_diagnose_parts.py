@@ -33,7 +33,7 @@ from shoal.datasets import make_latent_shift
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.validation import row_weights
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 
 def make_problem(X, codes, n_domains, weight=None):

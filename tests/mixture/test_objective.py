@@ -44,8 +44,8 @@ def slow_objective(problem, weights, T, penalties):
 @pytest.mark.parametrize("small_domain", [1, 10**6])
 @pytest.mark.parametrize("penalties", [Penalties(0.0), Penalties(0.1, 0.3)])
 def test_value_is_the_slow_formula(seed, penalties, small_domain, monkeypatch):
-    changed = replace(objective.LIKELIHOOD, small_domain=small_domain)
-    monkeypatch.setattr(objective, "LIKELIHOOD", changed)
+    changed = replace(objective.SETTINGS, small_domain=small_domain)
+    monkeypatch.setattr(objective, "SETTINGS", changed)
     problem, weights, T = random_problem(seed)
     value, _, mass = problem.value_and_gradient(weights, T, penalties)
     assert_allclose(value, slow_objective(problem, weights, T, penalties), rtol=1e-12)
@@ -58,8 +58,8 @@ def test_value_is_the_slow_formula(seed, penalties, small_domain, monkeypatch):
 
 @pytest.mark.parametrize("block_rows", [7, 2048])
 def test_gradients_are_the_numeric_ones(seed, block_rows, monkeypatch):
-    changed = replace(objective.LIKELIHOOD, block_rows=block_rows)
-    monkeypatch.setattr(objective, "LIKELIHOOD", changed)
+    changed = replace(objective.SETTINGS, block_rows=block_rows)
+    monkeypatch.setattr(objective, "SETTINGS", changed)
     penalties = Penalties(0.05, 0.2, dirichlet=0.3, volume=0.4)
     problem, weights, T = random_problem(seed)
     logs = np.log(T)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shoal.validation._rows import canonical_rows
-from shoal.validation._sampling import fold_of_rows, stratified_sample
+from shoal.validation._rows import canonical_rows, fold_of_rows, stratified_sample
 
 
 def test_order_depends_on_content_only(seed):

@@ -8,9 +8,9 @@ from shoal.datasets import make_latent_shift
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import find_starts
 from shoal.mixture._search import beats, follow_path, within_one_error
-from shoal.mixture._settings import SEARCH
 
 WEIGHT = np.full(4, 0.25)
 
@@ -45,8 +45,8 @@ def test_a_path_is_followed_while_it_gains(means, first, visited):
 
 def test_columns_that_gain_next_to_nothing_are_left_out():
     simple = constant(-1.0)
-    assert not beats(constant(-1.0 + SEARCH.least_gain / 2), simple)
-    assert beats(constant(-1.0 + 2 * SEARCH.least_gain), simple)
+    assert not beats(constant(-1.0 + SETTINGS.least_gain / 2), simple)
+    assert beats(constant(-1.0 + 2 * SETTINGS.least_gain), simple)
 
 
 def test_ridge_weighs_what_it_was_worth_to_the_folds():

@@ -13,7 +13,7 @@ from shoal.scale import draw
 from shoal.scale._running import Where, begin
 from shoal.scale._sampling import draw_table
 from shoal.scale._settings import SETTINGS
-from shoal.validation._sampling import even_quota
+from shoal.validation._rows import even_quota
 
 
 def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):

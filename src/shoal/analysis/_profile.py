@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from shoal.validation import encode_column, is_sparse
-from shoal.validation._sampling import stratified_sample
+from shoal.validation._rows import stratified_sample
 
 Array = np.ndarray[Any, Any]
 

@@ -29,7 +29,7 @@ from shoal.validation import (
     resolve_domain_weight,
     row_weights,
 )
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 # ---- What to try first where time is short -------------------------------------------
 

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
 from shoal._features import rbf_features, rbf_width, unit_components
-from shoal.likelihood._settings import LIKELIHOOD
+from shoal.likelihood._settings import SETTINGS
 from shoal.validation import is_sparse
 
 Array = np.ndarray[Any, Any]
@@ -96,8 +96,8 @@ class FeatureMap:
             return scaled if linear else scaled @ self.components_
         n_rows = X.shape[0]
         result: Array | None = None
-        for start in range(0, n_rows, LIKELIHOOD.feature_rows):
-            rows = slice(start, start + LIKELIHOOD.feature_rows)
+        for start in range(0, n_rows, SETTINGS.feature_rows):
+            rows = slice(start, start + SETTINGS.feature_rows)
             known = None if log_domain_given_x is None else log_domain_given_x[rows]
             block = self._expand(X[rows], known)
             if result is None:
@@ -140,15 +140,15 @@ class FeatureMap:
             X, [25, 50, 75], axis=0, method="nearest"
         ).astype(np.float64)
         spread = (three - quarter) / 1.349
-        reach = np.where(spread > 0, LIKELIHOOD.wild * spread, np.inf)
+        reach = np.where(spread > 0, SETTINGS.wild * spread, np.inf)
         self.low_, self.high_ = self.centre_ - reach, self.centre_ + reach
         clipped = self._clip(X)
         weight = row_weight / row_weight.sum()
         self.centre_ = weight @ clipped
         # two passes: the shifted square keeps its digits
         variance = np.zeros(X.shape[1])
-        for start in range(0, len(X), LIKELIHOOD.feature_rows):
-            rows = slice(start, start + LIKELIHOOD.feature_rows)
+        for start in range(0, len(X), SETTINGS.feature_rows):
+            rows = slice(start, start + SETTINGS.feature_rows)
             variance += weight[rows] @ (clipped[rows] - self.centre_) ** 2
         self.spread_ = self._spread(variance)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from shoal.likelihood._settings import LIKELIHOOD
+from shoal.likelihood._settings import SETTINGS
 from shoal.probability import TINY, normalize_rows
 from shoal.validation import is_sparse
 
@@ -74,8 +74,8 @@ class MixtureProblem:
         """Sum of the variances of the columns."""
         weight = self.row_weight / self.row_weight.sum()
         total = 0.0
-        for start in range(0, self.n_features, LIKELIHOOD.variance_columns):
-            part = self.design[:, start : start + LIKELIHOOD.variance_columns]
+        for start in range(0, self.n_features, SETTINGS.variance_columns):
+            part = self.design[:, start : start + SETTINGS.variance_columns]
             square = part.multiply(part) if is_sparse(part) else part * part
             total += float((weight @ square).sum() - ((weight @ part) ** 2).sum())
         return total
@@ -125,7 +125,7 @@ class MixtureProblem:
             g, log_g = softmax_classes(logits, with_log=penalties.confidence > 0)
             joint = g * block.columns(likelihood)
             density = joint.sum(axis=0)
-            np.maximum(density, LIKELIHOOD.floor, out=density)
+            np.maximum(density, SETTINGS.floor, out=density)
             weight = self.row_weight[rows]
             value -= float(weight @ np.log(density))
             joint *= weight / density
@@ -154,7 +154,7 @@ class MixtureProblem:
         for block in self.blocks:
             g = softmax_classes(self.logits(weights, block.rows))[0]
             density = (g * block.columns(domain_given_class)).sum(axis=0)
-            each[block.rows] = np.log(np.maximum(density, LIKELIHOOD.floor))
+            each[block.rows] = np.log(np.maximum(density, SETTINGS.floor))
         return each
 
 
@@ -198,15 +198,15 @@ def make_blocks(codes: Array, n_domains: int) -> list[Block]:
 
     for domain in range(n_domains):
         start, stop = int(edges[domain]), int(edges[domain + 1])
-        if stop - start < LIKELIHOOD.small_domain:
-            if small and stop - edges[small[0]] > LIKELIHOOD.block_rows:
+        if stop - start < SETTINGS.small_domain:
+            if small and stop - edges[small[0]] > SETTINGS.block_rows:
                 flush()
             small.append(domain)
             continue
         flush()
         one = np.array([domain])
-        for first in range(start, stop, LIKELIHOOD.block_rows):
-            rows = slice(first, min(first + LIKELIHOOD.block_rows, stop))
+        for first in range(start, stop, SETTINGS.block_rows):
+            rows = slice(first, min(first + SETTINGS.block_rows, stop))
             blocks.append(Block(rows, one, np.array([0]), None))
     flush()
     return blocks
@@ -265,7 +265,7 @@ def optimize(
 ) -> Fit:
     """Minimise J by L-BFGS over W alone (``frozen``) or over W and log T jointly."""
     n_classes, n_columns = weights.shape
-    start_T = normalize_rows(np.maximum(domain_given_class, LIKELIHOOD.floor))
+    start_T = normalize_rows(np.maximum(domain_given_class, SETTINGS.floor))
     log_T = np.log(start_T)
     size = weights.size
     history: list[float] = []
@@ -320,13 +320,13 @@ def optimize_by_em(
         raise ValueError(
             "solver='em' cannot take the volume penalty; use solver='lbfgs'"
         )
-    T = normalize_rows(np.maximum(domain_given_class, LIKELIHOOD.floor))
-    inner = LIKELIHOOD.em_inner
+    T = normalize_rows(np.maximum(domain_given_class, SETTINGS.floor))
+    inner = SETTINGS.em_inner
     history: list[float] = []
     converged = False
     for _ in range(max(1, max_iter // inner)):
         mass = problem.value_and_gradient(weights, T, penalties)[2]
-        pseudo_counts = max(penalties.dirichlet / mass.size, LIKELIHOOD.floor)
+        pseudo_counts = max(penalties.dirichlet / mass.size, SETTINGS.floor)
         T = normalize_rows(mass + pseudo_counts)
         step = optimize(
             problem, weights, T, penalties, max_iter=inner, frozen=True, tol=tol

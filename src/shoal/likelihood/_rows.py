@@ -9,9 +9,9 @@ from scipy import sparse
 from shoal._features import ROWS_PER_COLUMN, few_components, is_wide
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import MixtureProblem
-from shoal.likelihood._settings import LIKELIHOOD
+from shoal.likelihood._settings import SETTINGS
 from shoal.validation import row_weights
-from shoal.validation._sampling import stratified_sample
+from shoal.validation._rows import stratified_sample
 
 Array = np.ndarray[Any, Any]
 
@@ -104,7 +104,7 @@ def limit_weight(domain_weight: Array, mass: Array) -> Array:
     >>> limit_weight(np.full(4, 0.25), np.array([330, 330, 330, 10])).round(2)
     array([0.32, 0.32, 0.32, 0.04])
     """
-    most = LIKELIHOOD.most_weight * mass / mass.sum()
+    most = SETTINGS.most_weight * mass / mass.sum()
     if (domain_weight <= most).all():
         return domain_weight
     limited = np.minimum(domain_weight, most)
@@ -114,7 +114,7 @@ def limit_weight(domain_weight: Array, mass: Array) -> Array:
 def list_expansions(
     sample: TrainingRows,
     expansion: str,
-    n_centres: tuple[int, ...] = LIKELIHOOD.n_centres,
+    n_centres: tuple[int, ...] = SETTINGS.n_centres,
     n_rows: int | None = None,
 ) -> list[str]:
     """Expansions to compare, simplest first; ``n_centres`` are numbers of RBFs to try.

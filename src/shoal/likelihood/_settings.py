@@ -1,11 +1,16 @@
-"""Numbers that decide how the likelihood is computed and optimized, with reasons."""
+"""Numbers that decide how the mixture is computed, optimized and searched for."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class LikelihoodSettings:
-    """Sizes were set for speed (``benchmarks/mixture.py``), the rest for robustness."""
+class MixtureSettings:
+    """Each with its reason. Sizes were set for speed (``benchmarks/mixture.py``).
+
+    What a search compares, and how far it goes, was set on the development problems
+    (the tabular panel, ``results/tabular/panel.md``); within a fit, held-out likelihood
+    alone decides.
+    """
 
     # ---- evaluation ----
 
@@ -62,5 +67,92 @@ class LikelihoodSettings:
     pairs_tried: int = 2
     seeds_tried: int = 2
 
+    # ---- penalties: where a search begins, and how far it goes ----
 
-LIKELIHOOD = LikelihoodSettings()
+    # The spread of the logits grows with that of the features, so the ridge that
+    # holds it does too: so much per column of unit variance.
+    ridge_per_variance: float = 1e-5
+    # A search goes up and down from there by this factor, three steps each way.
+    ridge_factor: float = 3.0
+    ridge_steps: tuple[int, ...] = (-3, -2, -1, 0, 1, 2, 3)
+    # A little confidence breaks near-ties of the likelihood in favour of classes that
+    # can be told apart: one class cut in two costs nothing else.
+    first_confidence: float = 0.03
+    confidences: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3)
+    # Pseudo-counts in every class and domain, part of a row: no prevalence is ever
+    # quite zero. Then multiples of that.
+    first_dirichlet: float = 0.1
+    dirichlet_factors: tuple[float, ...] = (1.0, 10.0, 30.0)
+
+    # ---- features ----
+
+    # From this many columns on, a small sample tells which scale they want.
+    many_columns: int = 30
+    probe_rows: int = 4_000
+    # Columns whose spreads differ by less than this factor need no choice of scale.
+    alike: float = 1.5
+    # Standard errors by which richer features must win: two optimizations differ by
+    # chance as well. And nats that are not worth more columns, however small the error.
+    doubt: float = 2.0
+    least_gain: float = 1e-3
+
+    # ---- starts ----
+
+    # From this many classes on, a single start is too much of a lottery.
+    many_classes: int = 15
+    # Clusters for moves: several a class, so that a bad one shows.
+    move_clusters_per_class: int = 6
+    # Clusters that anchors are looked for in take so many times the rows of a search:
+    # they cost little, and anchors sharpen with the rows behind them.
+    table_times_rows: int = 3
+
+    # ---- the number of classes: a curve at a fraction of the cost of a fit ----
+
+    curve_rows: int = 6_000
+    rank_rows: int = 20_000
+    curve_feature_rows: int = 4_000
+    curve_feature_folds: int = 3
+    # Small tables need more ridge than the rule above gives: one overconfident row
+    # would decide the curve. So much over the number of rows, at least.
+    curve_ridge_times_rows: float = 0.3
+    curve_clusters_per_class: int = 6
+    curve_centres: tuple[int, ...] = (60,)
+    # Iterations with q(d|y) held still, then of both; of both in a fold; and in a
+    # fold that only compares features.
+    curve_frozen: int = 20
+    curve_joint: int = 30
+    curve_held_out: int = 60
+    curve_features: int = 20
+    # Rows that are held out in turn to see whether there is anything to learn from,
+    # and permutations of the domains that clusters are compared with.
+    signal_rows: int = 10_000
+    signal_null: int = 100
+
+    # ---- after the search ----
+
+    # A final optimization that gains more than this over its last iterations goes on.
+    unfinished: float = 1e-3
+    last_iterations: int = 20
+    # A class rarer than this everywhere holds no rows to speak of.
+    collapsed: float = 1e-3
+    # A block's numbers fit in a core's own cache; an expanded design matrix of all
+    # rows never exists.
+    predict_rows: int = 4_096
+    # Familiarity of new rows needs no more rows than these.
+    novelty_rows: int = 5_000
+
+    # ---- resamples and refits of a fitted model ----
+
+    # A warm start is near its optimum: few iterations, and a tolerance as in fit.
+    refit_joint: int = 60
+    refit_frozen: int = 20
+    refit_tol: float = 1e-7
+    # Resamples that are asked for a solution of their own, and the share of rows in
+    # the same class below which it is another one.
+    n_probes: int = 8
+    same: float = 0.95
+    # Iterations out of fold, which start with weights of zero.
+    out_of_fold_joint: int = 150
+
+
+SETTINGS = MixtureSettings()

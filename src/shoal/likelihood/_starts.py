@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
-from shoal.likelihood._settings import LIKELIHOOD
+from shoal.likelihood._settings import SETTINGS
 from shoal.probability import normalize_rows
 from shoal.stages.factorize._anchors import (
     candidate_rows,
@@ -19,7 +19,7 @@ from shoal.stages.factorize._anchors import (
     successive_projection,
 )
 from shoal.stages.factorize._iterative import em_step
-from shoal.validation._sampling import fold_of_rows, stratified_sample
+from shoal.validation._rows import fold_of_rows, stratified_sample
 
 # ---- starts --------------------------------------------------------------------------
 
@@ -84,8 +84,8 @@ def cluster_rows(
         random_state=int(rng.integers(2**31)),
     )
     rows = np.arange(points.shape[0])
-    if len(rows) > LIKELIHOOD.clustering_rows:
-        rows = np.sort(rng.choice(len(rows), LIKELIHOOD.clustering_rows, replace=False))
+    if len(rows) > SETTINGS.clustering_rows:
+        rows = np.sort(rng.choice(len(rows), SETTINGS.clustering_rows, replace=False))
     with warnings.catch_warnings():
         # repeated rows make fewer clusters than asked for; empty ones do no harm
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -105,10 +105,10 @@ def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Ar
 
 def logit_discriminator(problem: MixtureProblem, rng: np.random.Generator) -> Array:
     """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
-    folds = fold_of_rows(problem.codes, LIKELIHOOD.logit_folds, rng)
-    identity, penalties = np.eye(problem.n_domains), Penalties(LIKELIHOOD.logit_ridge)
+    folds = fold_of_rows(problem.codes, SETTINGS.logit_folds, rng)
+    identity, penalties = np.eye(problem.n_domains), Penalties(SETTINGS.logit_ridge)
     result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
-    for fold in range(LIKELIHOOD.logit_folds):
+    for fold in range(SETTINGS.logit_folds):
         held_out = folds == fold
         train = problem.take(np.flatnonzero(~held_out))
         weights = np.zeros((problem.n_domains, problem.n_features + 1))
@@ -117,7 +117,7 @@ def logit_discriminator(problem: MixtureProblem, rng: np.random.Generator) -> Ar
             weights,
             identity,
             penalties,
-            max_iter=LIKELIHOOD.logit_iterations,
+            max_iter=SETTINGS.logit_iterations,
             frozen=True,
         )
         rows = problem.take(np.flatnonzero(held_out))
@@ -161,7 +161,7 @@ def best_starts(
     """
     if len(starts) > n_keep:
         small = problem.take(
-            stratified_sample(problem.codes, LIKELIHOOD.screening_rows, rng)
+            stratified_sample(problem.codes, SETTINGS.screening_rows, rng)
         )
         short = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(optimize_from)(
@@ -202,7 +202,7 @@ def _spa_guess(table: Array, n_classes: int) -> Array:
 def _solid_rows(table: Array, n_classes: int, denoise: bool) -> Array:
     """q(d|c) of the clusters that anchors may be found among."""
     weight, shares = table.sum(axis=0), normalize_rows(table.T)
-    return candidate_rows(shares, n_classes, weight, denoise, LIKELIHOOD.solid)
+    return candidate_rows(shares, n_classes, weight, denoise, SETTINGS.solid)
 
 
 def refine_by_em(table: Array, domain_given_class: Array) -> Array:
@@ -210,17 +210,17 @@ def refine_by_em(table: Array, domain_given_class: Array) -> Array:
     joint = table[table.sum(axis=1) > 0].T / table.sum()
     T = _off_zero(domain_given_class)
     class_and_cluster = np.tile(joint.sum(axis=0) / len(T), (len(T), 1))
-    for iteration in range(LIKELIHOOD.table_iterations):
+    for iteration in range(SETTINGS.table_iterations):
         pull_domain, pull_cluster, _ = em_step(joint, T, class_and_cluster)
         class_and_cluster = class_and_cluster * pull_cluster
-        if iteration >= LIKELIHOOD.table_frozen:
+        if iteration >= SETTINGS.table_frozen:
             T = normalize_rows(T * pull_domain)
     return T
 
 
 def _off_zero(domain_given_class: Array) -> Array:
     """A guess from which every entry can still rise."""
-    least = LIKELIHOOD.start_floor / domain_given_class.shape[1]
+    least = SETTINGS.start_floor / domain_given_class.shape[1]
     return normalize_rows(np.maximum(domain_given_class, least))
 
 
@@ -240,16 +240,16 @@ def improve_by_moves(
     if len(fit.weights) < 3:
         # with two classes a merge leaves one: any re-seed is a new start
         return fit, gains
-    for _ in range(LIKELIHOOD.most_moves):
-        pairs = merge_costs(problem, fit)[: LIKELIHOOD.pairs_tried]
-        seeds = worst_clusters(problem, fit, clusters)[: LIKELIHOOD.seeds_tried]
+    for _ in range(SETTINGS.most_moves):
+        pairs = merge_costs(problem, fit)[: SETTINGS.pairs_tried]
+        seeds = worst_clusters(problem, fit, clusters)[: SETTINGS.seeds_tried]
         trials = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(_try_move)(problem, fit, penalties, pair, row)
             for pair, row in product(pairs, seeds)
         )
         best = min(trials, key=lambda trial: trial.objective)
         gain = fit.objective - best.objective
-        if gain < LIKELIHOOD.least_drop:
+        if gain < SETTINGS.least_drop:
             break
         gains.append(gain)
         fit = best

@@ -20,6 +20,7 @@ from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.likelihood._problem import Fit, softmax_classes
 from shoal.likelihood._rows import TrainingRows, limit_weight
+from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._n_classes import has_signal, pick_n_classes
 from shoal.mixture._refit import (
     MixtureRefit,
@@ -28,7 +29,6 @@ from shoal.mixture._refit import (
     optimize_out_of_fold,
 )
 from shoal.mixture._search import Options, Search
-from shoal.mixture._settings import SEARCH
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_choice,
@@ -156,7 +156,7 @@ class DomainMixture(LatentShiftEstimator):
     """
 
     _accept_sparse = True
-    _block_rows = SEARCH.predict_rows
+    _block_rows = SETTINGS.predict_rows
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class DomainMixture(LatentShiftEstimator):
         self.start_ = rung.ranked[0][0].name
         self.start_objectives_ = {start.name: f.objective for start, f in rung.ranked}
         self._keep(fit, prevalence, names, rows.domain_weight)
-        familiar = rung.features.scaled(rows.sample(SEARCH.novelty_rows, rng).X)
+        familiar = rung.features.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
         self._warn_about(rows, options, fit)
@@ -347,8 +347,8 @@ class DomainMixture(LatentShiftEstimator):
     def _warn_about(self, rows: TrainingRows, options: Options, fit: Fit) -> None:
         """Say what is wrong with the solution, if anything is."""
         share = self.class_weight_
-        if share.min() < SEARCH.collapsed:
-            few = int((share < SEARCH.collapsed).sum())
+        if share.min() < SETTINGS.collapsed:
+            few = int((share < SETTINGS.collapsed).sum())
             sizes = np.bincount(self.labels_, minlength=self.n_classes_)
             warnings.warn(
                 f"{few} of {self.n_classes_} classes hold almost no rows (rows per "
@@ -356,8 +356,8 @@ class DomainMixture(LatentShiftEstimator):
                 CollapseWarning,
                 stacklevel=4,
             )
-        tail = fit.history[-min(self.n_iter_, SEARCH.last_iterations) :]
-        if not fit.converged and tail[0] - tail[-1] > SEARCH.unfinished:
+        tail = fit.history[-min(self.n_iter_, SETTINGS.last_iterations) :]
+        if not fit.converged and tail[0] - tail[-1] > SETTINGS.unfinished:
             warnings.warn(
                 f"the final optimization was cut at max_iter={self.max_iter} while the "
                 f"objective still fell; raise max_iter",
@@ -414,7 +414,7 @@ class DomainMixture(LatentShiftEstimator):
 
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
-        for rows in gen_batches(X.shape[0], SEARCH.predict_rows):
+        for rows in gen_batches(X.shape[0], SETTINGS.predict_rows):
             block = self._used_columns(X[rows])
             g = softmax_classes(self.features_.logits(block, self.weights_))[0]
             if g.dtype != np.float64:  # its sum is 1 in single precision only

@@ -31,6 +31,7 @@ from shoal.likelihood._features import LINEAR, FeatureMap
 from shoal.likelihood._held_out import HeldOut, held_out
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
+from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     anchor_guesses,
     cluster_rows,
@@ -40,9 +41,8 @@ from shoal.likelihood._starts import (
     optimize_from,
 )
 from shoal.mixture._search import Options, beats, list_scales
-from shoal.mixture._settings import SEARCH
 from shoal.probability import class_posterior
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -107,10 +107,10 @@ def has_signal(
     Clusters are asked first; rows are held out only where these do not see it.
     """
     rng = np.random.default_rng(0)  # its own, so that the fit does not depend on it
-    rank = quiet_rank(rows, options, rng, n_null=SEARCH.signal_null)
+    rank = quiet_rank(rows, options, rng, n_null=SETTINGS.signal_null)
     if rank.singular_values.max(initial=0) > rank.null.max():
         return True
-    sample = rows.sample(SEARCH.signal_rows, rng)
+    sample = rows.sample(SETTINGS.signal_rows, rng)
     problem = sample.problem(features)
     folds = fold_of_rows(sample.codes, default_folds(sample.n_rows), rng)
     scores = held_out(problem, domain_given_class, [penalties], folds)
@@ -154,7 +154,7 @@ class Curve:
                 [self.penalties(count)],
                 self.folds,
                 n_jobs=self.options.n_jobs,
-                n_joint=SEARCH.curve_held_out,
+                n_joint=SETTINGS.curve_held_out,
             )[0]
             points[count] = Point(fit, smooth(score, self.problem.n_domains))
 
@@ -170,8 +170,8 @@ class Curve:
                 corners,
                 self.penalties(n_classes),
                 weights=weights,
-                n_frozen=SEARCH.curve_frozen,
-                n_joint=SEARCH.curve_joint,
+                n_frozen=SETTINGS.curve_frozen,
+                n_joint=SETTINGS.curve_joint,
             )
             for corners, weights in starts
         )
@@ -185,8 +185,8 @@ class Curve:
             problem,
             em_guess(table, n_classes),
             self.penalties(n_classes),
-            n_frozen=SEARCH.curve_frozen,
-            n_joint=SEARCH.curve_joint,
+            n_frozen=SETTINGS.curve_frozen,
+            n_joint=SETTINGS.curve_joint,
         )
 
     def classes(self, fit: Fit) -> Array:
@@ -215,13 +215,13 @@ def make_curve(
     n_folds: int | None = None,
 ) -> Curve:
     """Features, clusters and folds for up to ``max_classes`` classes, on a sample."""
-    sample = rows.sample(SEARCH.curve_rows, rng)
+    sample = rows.sample(SETTINGS.curve_rows, rng)
     likely = min(rank + 1, rows.n_domains)
     features = _choose_features(sample, likely, options, rng, rows.n_rows)
     problem = sample.problem(features)
     plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
     most = sample.n_rows // (RULE.rows_per_cell * sample.n_domains)
-    wanted = max(SEARCH.curve_clusters_per_class * max_classes, RULE.least_clusters)
+    wanted = max(SETTINGS.curve_clusters_per_class * max_classes, RULE.least_clusters)
     n_clusters = max(min(wanted, most), max_classes + 1)
     clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
     return Curve(
@@ -240,7 +240,7 @@ def quiet_rank(
 
     That the table supports none is one witness; the caller hears the other as well.
     """
-    sample = rows.sample(SEARCH.rank_rows, rng)
+    sample = rows.sample(SETTINGS.rank_rows, rng)
     scale = "column" if options.scale == "auto" else options.scale
     features = FeatureMap(scale).fit(sample.X, sample.row_weight)
     n_clusters = rank_clusters(sample.n_rows, sample.n_domains)
@@ -271,7 +271,7 @@ def _penalties(options: Options, problem: MixtureProblem, n_classes: int) -> Pen
     first = options.first_penalties(problem, n_classes)
     if options.ridge is not None:
         return first
-    least = SEARCH.curve_ridge_times_rows / problem.n_rows
+    least = SETTINGS.curve_ridge_times_rows / problem.n_rows
     return replace(first, ridge=max(first.ridge, least))
 
 
@@ -286,19 +286,19 @@ def _choose_features(
     n_rows: int,
 ) -> FeatureMap:
     """The simplest features that no richer ones beat on held-out rows."""
-    small = sample.sample(SEARCH.curve_feature_rows, rng)
-    folds = fold_of_rows(small.codes, SEARCH.curve_feature_folds, rng)
+    small = sample.sample(SETTINGS.curve_feature_rows, rng)
+    folds = fold_of_rows(small.codes, SETTINGS.curve_feature_folds, rng)
     seed = int(rng.integers(2**31 - 1))
     rungs = _rungs(small, options, n_rows)
 
     def judge(scale: str, expansion: str) -> HeldOut:
-        features = feature_map(small, scale, expansion, SEARCH.curve_centres, seed)
+        features = feature_map(small, scale, expansion, SETTINGS.curve_centres, seed)
         problem = small.problem(features)
         plain = problem
         if expansion not in LINEAR:
             plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
         generator = np.random.default_rng(seed)
-        n_clusters = min(SEARCH.curve_clusters_per_class * n_classes, plain.n_rows)
+        n_clusters = min(SETTINGS.curve_clusters_per_class * n_classes, plain.n_rows)
         clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
         table = joint_table(plain, clusters, n_clusters)
         score = held_out(
@@ -307,7 +307,7 @@ def _choose_features(
             [_penalties(options, problem, n_classes)],
             folds,
             n_jobs=options.n_jobs,
-            n_joint=SEARCH.curve_features,
+            n_joint=SETTINGS.curve_features,
         )
         return smooth(score[0], small.n_domains)
 
@@ -317,7 +317,7 @@ def _choose_features(
         score = judge(*rung)
         if beats(score, best_score):
             best, best_score = rung, score
-    return feature_map(sample, *best, SEARCH.curve_centres, seed)
+    return feature_map(sample, *best, SETTINGS.curve_centres, seed)
 
 
 def _rungs(
@@ -326,7 +326,7 @@ def _rungs(
     """Scales and expansions to compare, simplest first."""
     scales = list_scales(sample, replace(options, search=False))
     simplest, *richer = list_expansions(
-        sample, options.expansion, SEARCH.curve_centres, n_rows
+        sample, options.expansion, SETTINGS.curve_centres, n_rows
     )
     if simplest == "discriminator" and sample.log_domain_given_x is None:
         simplest = "linear"

@@ -12,6 +12,7 @@ from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._refits import Order, Trials
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
+from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     cluster_counts,
     cluster_rows,
@@ -20,7 +21,6 @@ from shoal.likelihood._starts import (
     optimize_from,
 )
 from shoal.mixture._n_classes import Curve, Point, baseline, make_curve, quiet_rank
-from shoal.mixture._settings import SEARCH
 from shoal.probability import TINY, domain_given_class, normalize_rows
 from shoal.validation import check_X_domains, row_weights
 from shoal.validation._rows import canonical_rows
@@ -71,7 +71,7 @@ class MixtureRefit:
         counts = cluster_counts(self.problem, estimator.n_classes_)
         self.clusters = [(cluster_rows(plain, n, share, rng), n) for n in counts]
         self.doubtful = any(
-            self._finds_another(seed) for seed in range(SEARCH.n_probes)
+            self._finds_another(seed) for seed in range(SETTINGS.n_probes)
         )
 
     def __call__(self, generator: np.random.Generator) -> Resample:
@@ -98,7 +98,7 @@ class MixtureRefit:
         fitted = self.estimator
         start = fitted.weights_, fitted.domain_given_class_, fitted.penalties_
         return optimize(
-            problem, *start, max_iter=SEARCH.refit_joint, tol=SEARCH.refit_tol
+            problem, *start, max_iter=SETTINGS.refit_joint, tol=SETTINGS.refit_tol
         )
 
     def _from_anchors(
@@ -111,8 +111,8 @@ class MixtureRefit:
             problem,
             em_guess(table, self.estimator.n_classes_),
             self.estimator.penalties_,
-            n_frozen=SEARCH.refit_frozen,
-            n_joint=SEARCH.refit_joint,
+            n_frozen=SETTINGS.refit_frozen,
+            n_joint=SETTINGS.refit_joint,
         )
 
     def _finds_another(self, seed: int) -> bool:
@@ -124,7 +124,7 @@ class MixtureRefit:
             return False
         before, after = (self._read(problem, fit)[1] for fit in (near, own))
         same = match_by_rows(before, after, self.estimator.n_classes_)[after] == before
-        return bool(np.mean(same) < SEARCH.same)
+        return bool(np.mean(same) < SETTINGS.same)
 
     def _read(self, problem: MixtureProblem, fit: Fit) -> tuple[Array, Array]:
         """Prevalences, and the class of each row by the rule of the estimator."""
@@ -169,7 +169,7 @@ def optimize_out_of_fold(
     for fold in range(n_folds):
         train = problem.take(np.flatnonzero(folds != fold))
         test = np.flatnonzero(folds == fold)
-        fit = optimize_from(train, start, penalties, n_joint=SEARCH.out_of_fold_joint)
+        fit = optimize_from(train, start, penalties, n_joint=SETTINGS.out_of_fold_joint)
         class_given_x[test] = problem.take(test).class_given_x(fit.weights)
         corners[fold] = fit.domain_given_class
         weight[fold] = train.row_weight @ train.class_given_x(fit.weights)

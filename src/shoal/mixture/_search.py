@@ -20,7 +20,7 @@ from shoal.likelihood._problem import (
     optimize_by_em,
 )
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
-from shoal.likelihood._settings import LIKELIHOOD
+from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     Start,
     best_starts,
@@ -28,9 +28,8 @@ from shoal.likelihood._starts import (
     find_starts,
     improve_by_moves,
 )
-from shoal.mixture._settings import SEARCH
 from shoal.probability import normalize_rows
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -51,10 +50,10 @@ class Options:
     n_random: int = 1
     n_starts: int = 3
     n_folds: int = 3
+    n_jobs: int | None = None
     max_search_rows: int = 20_000
     max_iter: int = 400
     tol: float = 1e-7
-    n_jobs: int | None = None
 
     @property
     def search_rows(self) -> int:
@@ -64,16 +63,16 @@ class Options:
     @property
     def table_rows(self) -> int:
         """Rows in which anchors are looked for."""
-        return self.max_search_rows * SEARCH.table_times_rows
+        return self.max_search_rows * SETTINGS.table_times_rows
 
     def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
         """Penalties to start with: what is given, and the rule for the rest."""
-        ridge = SEARCH.ridge_per_variance * problem.total_variance
+        ridge = SETTINGS.ridge_per_variance * problem.total_variance
         cells = n_classes * problem.n_domains
-        rows = SEARCH.first_dirichlet if self.dirichlet is None else self.dirichlet
+        rows = SETTINGS.first_dirichlet if self.dirichlet is None else self.dirichlet
         return Penalties(
             ridge if self.ridge is None else self.ridge,
-            SEARCH.first_confidence if self.confidence is None else self.confidence,
+            SETTINGS.first_confidence if self.confidence is None else self.confidence,
             dirichlet=rows * cells / problem.n_rows,
             volume=self.volume,
         )
@@ -129,7 +128,7 @@ class Search:
         expansions = list_expansions(sample, options.expansion, n_rows=self.rows.n_rows)
         if options.expansion == "auto" and not options.search:
             expansions = [name for name in expansions if name in LINEAR]
-        if len(scales) > 1 and sample.X.shape[1] >= SEARCH.many_columns:
+        if len(scales) > 1 and sample.X.shape[1] >= SETTINGS.many_columns:
             wide = "components" in expansions
             scales = [self._probe_scale("components" if wide else "linear")]
         return self._best_rung(scales, expansions)
@@ -157,7 +156,7 @@ class Search:
         """Features, starts for them, the best fits from these, and their score."""
         options, rng = self.options, np.random.default_rng(self.seed)
         features = feature_map(
-            self.sample, scale, expansion, LIKELIHOOD.n_centres, self.seed
+            self.sample, scale, expansion, SETTINGS.n_centres, self.seed
         )
         problem = self.sample.problem(features)
         starts = known or self._find_starts(features, problem, rng)
@@ -182,7 +181,7 @@ class Search:
         n_classes = self.n_classes
         same = self.tables is self.sample
         whole = problem if same else self.tables.problem(features)
-        twice = self.options.search and n_classes >= SEARCH.many_classes
+        twice = self.options.search and n_classes >= SETTINGS.many_classes
         kinds = ("features",) * (2 if twice else 1)
         starts = find_starts(whole, n_classes, kinds=kinds, rng=rng)
         if self.options.search:
@@ -200,19 +199,19 @@ class Search:
         first = self.options.first_penalties(problem, self.n_classes)
         grid = [first]
         if self.options.ridge is None:
-            grid.append(replace(first, ridge=first.ridge * SEARCH.ridge_factor**2))
+            grid.append(replace(first, ridge=first.ridge * SETTINGS.ridge_factor**2))
         scores = self._held_out(problem, fit, grid, self.folds)
         return max(scores, key=lambda score: score.mean)
 
     def _probe_scale(self, simplest: str) -> str:
         """Scale with the better held-out likelihood on a small sample."""
-        small = self.sample.sample(SEARCH.probe_rows, self.rng)
+        small = self.sample.sample(SETTINGS.probe_rows, self.rng)
         quick = replace(
             self.options,
             search=True,
             n_random=0,
             n_starts=1,
-            max_search_rows=SEARCH.probe_rows,
+            max_search_rows=SETTINGS.probe_rows,
         )
         probe = Search(small, self.n_classes, quick, self.rng)
         return probe._best_rung(list(SCALES), [simplest]).features.scale
@@ -227,12 +226,12 @@ class Search:
         if not (self.options.moves and self.options.search):
             return rung.ranked[0][1], []
         problem = rung.problem
-        n_clusters = SEARCH.move_clusters_per_class * self.n_classes
+        n_clusters = SETTINGS.move_clusters_per_class * self.n_classes
         clusters = cluster_rows(
             problem.design, n_clusters, problem.row_weight, self.rng
         )
         penalties = self.options.first_penalties(problem, self.n_classes)
-        n_tries = 2 if self.n_classes >= SEARCH.many_classes else 1
+        n_tries = 2 if self.n_classes >= SETTINGS.many_classes else 1
         tries = [
             improve_by_moves(
                 problem, fit, penalties, clusters, n_jobs=self.options.n_jobs
@@ -256,17 +255,17 @@ class Search:
             return chosen
         scores = self._scorer(problem, fit)
         if options.dirichlet is None:
-            factors = SEARCH.dirichlet_factors
+            factors = SETTINGS.dirichlet_factors
             path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in factors]
             tried = follow_path(path, 0, scores)
             chosen = max(tried, key=lambda penalty: tried[penalty].mean)
         if options.ridge is None:
-            steps, factor = SEARCH.ridge_steps, SEARCH.ridge_factor
+            steps, factor = SETTINGS.ridge_steps, SETTINGS.ridge_factor
             path = [replace(chosen, ridge=chosen.ridge * factor**s) for s in steps]
             tried = follow_path(path, steps.index(0), scores)
             chosen = min(within_one_error(tried), key=lambda penalty: penalty.ridge)
         if options.confidence is None:
-            path = [replace(chosen, confidence=value) for value in SEARCH.confidences]
+            path = [replace(chosen, confidence=value) for value in SETTINGS.confidences]
             tried = dict(zip(path, scores(path), strict=True))
             chosen = within_one_error(tried)[-1]
         return chosen
@@ -353,18 +352,18 @@ def list_scales(sample: TrainingRows, options: Options) -> list[str]:
     if options.scale != "auto":
         return [options.scale]
     n_columns = sample.X.shape[1]
-    if not options.search and n_columns < SEARCH.many_columns:
+    if not options.search and n_columns < SETTINGS.many_columns:
         return ["column"]
     spread = FeatureMap("column").fit(sample.X, sample.row_weight).spread_
-    if spread.max() < SEARCH.alike * spread.min():
+    if spread.max() < SETTINGS.alike * spread.min():
         return ["column"]
     return ["column", "global"]
 
 
 def beats(score: HeldOut, simple: HeldOut) -> bool:
     """Whether a likelihood is better than that of simpler features, beyond doubt."""
-    doubt = SEARCH.doubt * score.standard_error(simple)
-    return score.mean - simple.mean > doubt + SEARCH.least_gain
+    doubt = SETTINGS.doubt * score.standard_error(simple)
+    return score.mean - simple.mean > doubt + SETTINGS.least_gain
 
 
 def _better(simple: Rung, other: Rung) -> Rung:

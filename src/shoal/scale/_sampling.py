@@ -34,7 +34,7 @@ from shoal.scale._running import (
 )
 from shoal.scale._settings import SETTINGS
 from shoal.validation import check_whole
-from shoal.validation._sampling import even_quota
+from shoal.validation._rows import even_quota
 
 Array = np.ndarray[Any, Any]
 

@@ -29,7 +29,7 @@ from shoal.analysis.diagnose._table import find_repeats, naming_columns
 from shoal.exceptions import ShoalWarning
 from shoal.probability import condition_number
 from shoal.validation import check_whole
-from shoal.validation._sampling import stratified_sample
+from shoal.validation._rows import stratified_sample
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]

@@ -20,8 +20,7 @@ from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import cluster_rows
 from shoal.probability import normalize_rows
 from shoal.validation import is_sparse, row_weights
-from shoal.validation._rows import canonical_rows
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import canonical_rows, fold_of_rows
 
 Array = np.ndarray[Any, Any]
 

@@ -57,17 +57,7 @@ class DiscretizerBase(ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, points: Any) -> Array:
-        """Cluster of each row.
-
-        Parameters
-        ----------
-        points : array-like of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Integers from 0 to ``n_clusters_ - 1``.
-        """
+        """Cluster of each row, an integer from 0 to ``n_clusters_ - 1``."""
         check_is_fitted(self)
         return self._assign(check_X(self, points))
 

@@ -27,11 +27,6 @@ Array = np.ndarray[Any, Any]
 # From simple to flexible: a tie goes to the earlier one.
 AUTO_CANDIDATES = ("components", "logistic", "quadratic", "rbf", "mlp")
 
-# An expansion is tried with this many rows per column (below, the plain columns
-# win), and up to this many numbers in the expanded table (minutes a fit above it).
-MAX_CELLS = 10_000_000
-ROWS_FOR_MLP = 2_000
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -51,6 +46,12 @@ class Choice:
     index: int
     domain_given_x: Array
     losses: Array
+
+
+# An expansion is tried with ROWS_PER_COLUMN rows a column (below, the plain columns
+# win), and up to this many numbers in the expanded table (minutes a fit above it).
+MAX_CELLS = 10_000_000
+ROWS_FOR_MLP = 2_000
 
 
 def worth_trying(name: str, n_samples: int, n_features: int) -> bool:

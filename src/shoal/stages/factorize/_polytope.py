@@ -324,10 +324,10 @@ def volume(
 ) -> Solution:
     """Factorize by the smallest simplex around the clusters' rows of q(d|c).
 
+    The first arguments are those of :func:`by_anchors`.
+
     Parameters
     ----------
-    table, n_classes, weight
-        As in :func:`by_anchors`.
     outside : float, default=0.0
         Share of the mass that may lie beyond each facet; a little (0.05) helps on
         sampled tables. Anchors lighter than ``outside / (n_classes - 1)`` may be
