@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Loaded, Machine, Model, Place, load_model
+from shoal.cli._models import Loaded, Model, Place, load_model
 from shoal.cli._options import (
     REQUIRED,
+    Machine,
     SafeResults,
     Speech,
     Work,
@@ -17,20 +19,9 @@ from shoal.cli._options import (
 )
 from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Rows, name_of
-from shoal.cli._runs import (
-    MANIFEST,
-    MODEL,
-    PREVALENCE,
-    RUN,
-    filled_folder,
-    folder_of,
-    refuse_existing,
-    write_csv,
-    write_record,
-)
 from shoal.cli._tables import current_records, prevalence_table
 
-FILES = (MODEL, PREVALENCE, RUN)
+FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
 # A fit score below this says that many rows are unlike anything seen.
 LEAST_FIT = 0.5
 
@@ -65,21 +56,21 @@ def adapt(
     plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
     with running("adapt", speech, redact=results.redact) as output:
         folder = results.out or default_folder(model, new.domain_name)
-        refuse_existing(folder, (*FILES, MANIFEST), force=results.force)
+        _runs.refuse_existing(folder, (*FILES, _runs.MANIFEST), force=results.force)
         refuse_in_place(folder, model)
-        with output.stages(plan) as stages:
-            stages.begin("read")
+        with output.stages(plan):
+            output.begin("read")
             loaded = load_model(model, new.device)
             name = new_name(loaded, new.domain_name)
             if place.in_parts(data):
                 from shoal.scale import adapt
 
-                stages.begin("adapt")
+                output.begin("adapt")
                 how = {"level": new.level, "seed": work.seed}
-                found = place.ask(adapt, stages, loaded, data, rows, **how)
+                found = place.ask(adapt, output, loaded, data, rows, **how)
             else:
                 table = loaded.table(output, data, rows, require_domain=False)
-                stages.begin("adapt")
+                output.begin("adapt")
                 how = {"level": new.level, "random_state": work.seed}
                 found = loaded.model.adapt(table.X, **how)
             output.found(describe(found, name))
@@ -89,13 +80,13 @@ def adapt(
 
 def default_folder(model: Path, name: str) -> Path:
     """Beside the run, named after both."""
-    run, plain = folder_of(model), re.sub(r"[^\w.-]+", "-", name)
+    run, plain = _runs.folder_of(model), re.sub(r"[^\w.-]+", "-", name)
     return run.with_name(f"{run.resolve().name}-{plain}")
 
 
 def refuse_in_place(folder: Path, model: Path) -> None:
     """Raise E136 for the folder of the model itself, also with --force."""
-    if folder.resolve() in (model.resolve(), folder_of(model).resolve()):
+    if folder.resolve() in (model.resolve(), _runs.folder_of(model).resolve()):
         text = f'"{folder}" holds the model to adapt'
         raise CommandError("E136", text, "choose another --out")
 
@@ -150,13 +141,13 @@ def write(
     summary = read_manifest(loaded.path)["summary"] or {}
     adapted = summary.get("adapted", {}) | {found["domain"]: adaptation.n_rows}
     # a model saved there by itself would be taken for this one
-    with filled_folder(folder, instead_of=[MANIFEST]) as place:
+    with _runs.filled_folder(folder, instead_of=[_runs.MANIFEST]) as place:
         summary |= {"adapted": adapted}
-        shoal.save(model, place / MODEL, schema=loaded.schema, summary=summary)
+        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
-        write_csv(place / PREVALENCE, records)
+        _runs.write_csv(place / _runs.PREVALENCE, records)
         details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
-        write_record(place, output, details)
+        _runs.write_record(place, output, details)
     output.files = [folder / name for name in FILES]
 
 

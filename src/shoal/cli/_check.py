@@ -32,10 +32,10 @@ def check(
     with running("check", speech, redact=results.redact) as output:
         if out is not None:
             refuse_existing(out, [FILE], force=results.force)
-        with output.stages(plan) as stages:
-            stages.begin("read")
+        with output.stages(plan):
+            output.begin("read")
             table = read(output, data, source, work.seed)
-            stages.begin("look")
+            output.begin("look")
             output.found(describe(table, work.seed))
         output.warn_all(remarks(output.data))
         if out is not None:

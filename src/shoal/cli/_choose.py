@@ -8,8 +8,7 @@ from typing import Any
 
 from shoal.cli._fit import choose_k, nothing_to_find
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._networks import Encoder, with_features
-from shoal.cli._options import SafeResults, Speech, Work, with_groups, working
+from shoal.cli._options import Encoder, SafeResults, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Source, name_of, read, refuse_images
 from shoal.cli._runs import filled_folder, refuse_existing
@@ -70,15 +69,13 @@ def choose(
         encoder.refuse_unused()
         if results.out is not None:
             refuse_existing(results.out, FILES, force=results.force)
-        with output.stages(plan) as stages:
-            stages.begin("read")
+        with output.stages(plan):
+            output.begin("read")
             table = read(output, data, source, work.seed)
-            skip_bad = source.skip_bad
-            table, _ = with_features(
-                output, stages, table, encoder, work, skip_bad=skip_bad
-            )
+            how = {"work": work, "skip_bad": source.skip_bad}
+            table, _ = encoder.embed(output, table, **how)
             refuse_images(table)
-            stages.begin("choose")
+            output.begin("choose")
             begun, limit = time.monotonic(), trials.time_limit
             choice = choose_k(
                 table,

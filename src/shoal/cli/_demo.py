@@ -19,7 +19,7 @@ from shoal.cli._fit import (
 )
 from shoal.cli._messages import CommandError
 from shoal.cli._options import Results, Speech, Work, speaking, with_groups
-from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._output import Output, Stage, running
 from shoal.cli._runs import FILES, REPORT, refuse_existing, refuse_foreign
 from shoal.cli._tables import percent, plain_table, show_results
 
@@ -163,7 +163,7 @@ def compare_plan() -> dict[str, Stage]:
     return {name: Stage(f"comparing: {name}", 2) for name in OTHERS}
 
 
-def compare(stages: Stages, fitted: Fitted, seed: int) -> list[Record]:
+def compare(output: Output, fitted: Fitted, seed: int) -> list[Record]:
     """Agreement of every method with the labels that none of them saw.
 
     Others get the number of classes that shoal found, and columns of unit spread.
@@ -176,7 +176,7 @@ def compare(stages: Stages, fitted: Fitted, seed: int) -> list[Record]:
     scaled = StandardScaler().fit_transform(table.X)
     records = [agree("shoal", table, model.labels_, model.prevalence_)]
     for name, method in OTHERS.items():
-        stages.begin(name)
+        output.begin(name)
         found = method(scaled, table.domains, model.n_classes_, seed)
         records.append(agree(name, table, *found))
     majority = {
@@ -253,12 +253,12 @@ def demo(
             refuse_foreign(out, files, "demo")
         first = plan_fit(f"the {which}", settings)
         plan = first | compare_plan() | {"write": Stage("writing the results", 2)}
-        with output.stages(plan) as stages:
-            stages.begin("read")
+        with output.stages(plan):
+            output.begin("read")
             data = DATASETS[which]()
-            fitted = find_classes(output, stages, read_demo(data), settings)
-            agreement = compare(stages, fitted, work.seed)
-            stages.begin("write")
+            fitted = find_classes(output, read_demo(data), settings)
+            agreement = compare(output, fitted, work.seed)
+            output.begin("write")
             extra = {"title": data.title, "images": data.images}
             summary = summary_of(output, fitted, work, out, **extra)
             tables = {f"{which}.csv": data.frame, NEW: data.new}

@@ -8,9 +8,9 @@ from typing import Any
 from shoal.cli._fit import Settings, fit_only
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._models import Place, diagnosis_of, load_model, opened
-from shoal.cli._networks import Encoder, with_features
 from shoal.cli._options import (
     Classes,
+    Encoder,
     SafeResults,
     Speech,
     Work,
@@ -18,7 +18,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Rows, Source, name_of, read, without_rare_names
 from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
 from shoal.cli._tables import VERDICTS, findings_table, warn_findings
@@ -58,7 +58,7 @@ def diagnose(
         settings = Settings(work, judged.number, more_stages=encoder.plan())
         if out is not None:
             refuse_existing(out, [DIAGNOSTICS], force=results.force)
-        with output.stages(_plan(name_of(data), judged.model, settings)) as stages:
+        with output.stages(_plan(name_of(data), judged.model, settings)):
             # a model is asked of all rows; for a fit, a sample is all that must fit
             whole = judged.model is not None or source.sample is None
             in_parts = place.in_parts(data, whole=whole)
@@ -67,7 +67,7 @@ def diagnose(
             else:
                 encoder.refuse_unused()
             asked = (data, source, encoder, place, judged, settings)
-            question = Question(output, stages, *asked)
+            question = Question(output, *asked)
             found = question.ask_in_parts() if in_parts else question.ask()
         found = without_rare_names(found) if output.redact else found
         output.found(found.to_dict())
@@ -117,7 +117,6 @@ class Question:
     """What is to be judged: a model, or one fitted for the purpose."""
 
     output: Output
-    stages: Stages
     data: Sequence[str]
     source: Source
     encoder: Encoder
@@ -129,7 +128,7 @@ class Question:
         """The diagnosis by all rows."""
         from threadpoolctl import threadpool_limits
 
-        self.stages.begin("read")
+        self.output.begin("read")
         with threadpool_limits(1):
             if self.judged.model is None:
                 table, model = self._fit()
@@ -143,32 +142,30 @@ class Question:
         """The diagnosis by a sample of data that are read in parts."""
         from threadpoolctl import threadpool_limits
 
-        self.stages.begin("read")
+        self.output.begin("read")
         with threadpool_limits(1):
             if self.judged.model is None:
                 return self._fit_in_parts()
             return self._load_in_parts(self.judged.model)
 
     def _fit(self) -> tuple[Any, Any]:
-        output, stages, work = self.output, self.stages, self.settings.work
-        skip_bad = self.source.skip_bad
+        output, work = self.output, self.settings.work
         table = read(output, self.data, self.source, work.seed)
-        table, _ = with_features(
-            output, stages, table, self.encoder, work, skip_bad=skip_bad
-        )
-        model, _ = fit_only(output, stages, table, self.settings)
+        how = {"work": work, "skip_bad": self.source.skip_bad}
+        table, _ = self.encoder.embed(output, table, **how)
+        model, _ = fit_only(output, table, self.settings)
         return table, model
 
     def _fit_in_parts(self) -> Any:
         asked = (self.data, self.source, self.settings.work, self.place)
-        with opened(self.output, self.stages, *asked) as parts:
+        with opened(self.output, *asked) as parts:
             assert parts is not None  # asked before, in the same words
             learning = replace(self.settings, learn=parts.learn)
-            model, _ = fit_only(self.output, self.stages, parts.table, learning)
+            model, _ = fit_only(self.output, parts.table, learning)
             return parts.with_sizes(self._diagnose(model, parts.table))
 
     def _diagnose(self, model: Any, table: Any) -> Any:
-        self.stages.begin("diagnose")
+        self.output.begin("diagnose")
         shuffles = self.judged.permutations
         return diagnosis_of(model, table, self.settings.work, n_permutations=shuffles)
 
@@ -178,7 +175,7 @@ class Question:
 
         return self.place.ask(
             diagnose,
-            self.stages,
+            self.output,
             load_model(model, self.encoder.device),
             self.data,
             self.source,

@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shoal.cli import _networks
 from shoal.cli._messages import CommandError
-from shoal.cli._networks import (
-    BATCH,
-    Images,
-    Pictures,
-    encode_images,
-    list_folder,
-    load_network,
-    network_errors,
-    start_torch,
-)
 from shoal.cli._options import (
     REQUIRED,
     SafeResults,
@@ -41,7 +32,7 @@ class Network:
         metavar="PATH",
         show_default=False,
     )
-    batch: int = working(BATCH, "Images at a time.", min=1)
+    batch: int = working(_networks.BATCH, "Images at a time.", min=1)
     depth: int | None = working(None, "18, 34 or 50, if the file does not tell.")
     stem: str | None = working(None, "cifar or imagenet, if the file does not tell.")
     device: str = working("auto", "auto, cpu, cuda or cuda:1.")
@@ -56,8 +47,8 @@ class FeaturesFile(SafeResults):
 
 @with_groups
 def embed(
-    images: Images,
-    pictures: Pictures,
+    images: _networks.Images,
+    pictures: _networks.Pictures,
     work: Work,
     network: Network,
     results: FeaturesFile,
@@ -77,17 +68,17 @@ def embed(
             text = f'cannot tell the format of "{path}"'
             raise CommandError("E102", text, "end the name of --out with .npz")
         refuse_existing(path, force=results.force)
-        place = start_torch(network.device, work.threads)
+        place = _networks.start_torch(network.device, work.threads)
         plan = {"load": load, "embed": Stage("embedding", 20)}
-        with output.stages(plan) as stages, network_errors(network.batch):
-            stages.begin("load")
+        with output.stages(plan), _networks.network_errors(network.batch):
+            output.begin("load")
             told = (pictures.size, network.depth, network.stem)
-            net, size = load_network(network.weights, *told)
-            listed = list_folder(output, images, pictures)
-            stages.begin("embed")
+            net, size = _networks.load_network(network.weights, *told)
+            listed = _networks.list_folder(output, images, pictures)
+            output.begin("embed")
             begun = time.perf_counter()
-            bunch = encode_images(
-                stages,
+            bunch = _networks.encode_images(
+                output,
                 net,
                 listed,
                 size=size,

@@ -12,39 +12,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import InParts, Place, diagnosis_of, opened
 from shoal.cli._name import Names, names_from, renamed
-from shoal.cli._networks import TunedEncoder, with_features
 from shoal.cli._options import (
     Classes,
     SafeResults,
     Speech,
+    TunedEncoder,
     Work,
     speaking,
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import (
     Data,
     Source,
     h5ad_of,
     name_of,
+    pictures_of,
     read,
     refuse_images,
     without_rare_names,
 )
-from shoal.cli._report import Shown, pictures_of
-from shoal.cli._runs import (
-    FILES,
-    REPORT,
-    filled_folder,
-    refuse_existing,
-    write_record,
-    write_results,
-)
-from shoal.cli._tables import show_results
+from shoal.cli._report import Shown
+from shoal.cli._tables import show_results, write_results
 from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:
@@ -105,23 +99,21 @@ def fit(
         )
         encoder.refuse_unused()
         folder = results.out or Path(f"shoal-{name_of(data)}")
-        refuse_existing(folder, FILES, force=results.force)
+        _runs.refuse_existing(folder, _runs.FILES, force=results.force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
-        with output.stages(plan) as stages, ExitStack() as stack:
-            stages.begin("read")
-            rows = opened(output, stages, data, source, work, place)
+        with output.stages(plan), ExitStack() as stack:
+            output.begin("read")
+            rows = opened(output, data, source, work, place)
             parts = stack.enter_context(rows)
             if parts is None:
                 table = read(output, data, source, work.seed)
             else:
                 table, settings = parts.table, replace(settings, learn=parts.learn)
-            skip_bad = source.skip_bad
-            table, embedded = with_features(
-                output, stages, table, encoder, work, skip_bad=skip_bad
-            )
-            fitted = find_classes(output, stages, table, settings, embedded)
+            asked = {"work": work, "skip_bad": source.skip_bad}
+            table, embedded = encoder.embed(output, table, **asked)
+            fitted = find_classes(output, table, settings, embedded)
             fitted = told_of(output, fitted, parts)
-            stages.begin("write")
+            output.begin("write")
             folder_of_images = embedded.folder if embedded else None
             pictures = pictures_of(shown.images or folder_of_images, fitted.table)
             summary = summary_of(output, fitted, work, folder, images=pictures)
@@ -201,11 +193,7 @@ def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stag
 
 
 def find_classes(
-    output: Output,
-    stages: Stages,
-    table: "Table",
-    settings: Settings,
-    embedded: Any = None,
+    output: Output, table: "Table", settings: Settings, embedded: Any = None
 ) -> Fitted:
     """Choose the number of classes unless given, fit, diagnose and resample.
 
@@ -216,16 +204,16 @@ def find_classes(
     work = settings.work
     # own threads work side by side; those of BLAS would wait for each other
     with threadpool_limits(1):
-        model, choice = fit_only(output, stages, table, settings)
+        model, choice = fit_only(output, table, settings)
         stored = None
         if embedded is not None:
             if "tune" in settings.more_stages:
-                stages.begin("tune")
+                output.begin("tune")
             stored, model, table = embedded.finish(model, table)
-        stages.begin("diagnose")
+        output.begin("diagnose")
         diagnosis = diagnosis_of(model, table, work)
         _refuse_no_signal(diagnosis)
-        stages.begin("intervals")
+        output.begin("intervals")
         intervals = model.bootstrap(
             table.X,
             table.domains,
@@ -234,13 +222,11 @@ def find_classes(
             n_jobs=work.n_jobs,
             random_state=work.seed,
         )
-        refits = tuple(_fit_again(stages, table, model.n_classes_, settings))
+        refits = tuple(_fit_again(output, table, model.n_classes_, settings))
     return Fitted(table, model, choice, intervals, diagnosis, refits, stored)
 
 
-def fit_only(
-    output: Output, stages: Stages, table: "Table", settings: Settings
-) -> tuple[Any, Any]:
+def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, Any]:
     """The fitted model, and the choice of the number of classes if there was one."""
     import numpy as np
 
@@ -248,10 +234,10 @@ def fit_only(
     _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
     choice = None
     if settings.k is None:
-        stages.begin("choose")
+        output.begin("choose")
         choice = choose_k(table, settings.work)
     k = settings.k if choice is None else choice.n_classes
-    stages.begin("fit")
+    output.begin("fit")
     model = _fit_or_refuse(
         _estimator_for(table.kind, k, settings.work), table, settings
     )
@@ -292,20 +278,20 @@ def _estimator_for(kind: str, k: int | None, work: Work) -> Any:
 
 
 def _fit_again(
-    stages: Stages, table: "Table", k: int, settings: Settings
+    output: Output, table: "Table", k: int, settings: Settings
 ) -> Iterator[Any]:
     """Fits from other seeds, and with one class fewer and more where that can be."""
     import numpy as np
 
     if not settings.n_reruns:
         return
-    stages.begin("rerun")
+    output.begin("rerun")
     most = len(np.unique(np.asarray(table.domains)))
     seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
     plans = [(k, seed) for seed in seeds]
     plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if 2 <= n <= most]
     for done, (n_classes, seed) in enumerate(plans):
-        stages.advance(done / len(plans))
+        output.at.advance(done / len(plans))
         work = replace(settings.work, seed=seed)
         yield _estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
 
@@ -399,14 +385,14 @@ def write_run(
     """
     from shoal.report import write
 
-    with filled_folder(folder, instead_of=FILES) as place:
+    with _runs.filled_folder(folder, instead_of=_runs.FILES) as place:
         write_results(output, place, fitted, summary, cells)
         if report:
-            write(summary, place / REPORT)
+            write(summary, place / _runs.REPORT)
         for name, frame in (tables or {}).items():
             frame.to_csv(place / name, index=False)
         made = {key: summary["made"][key] for key in ("seed", "seconds")}
-        write_record(place, output, {**made, "source": summary["source"]})
+        _runs.write_record(place, output, {**made, "source": summary["source"]})
         names = sorted(entry.name for entry in place.iterdir())
     output.files = [folder / name for name in names]
 
@@ -433,7 +419,7 @@ def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
 def show_next(output: Output, folder: Path, *, report: bool) -> None:
     """What to do with a run that has just been written."""
     run = shlex.quote(str(folder))
-    steps = [f"open {folder / REPORT}"] if report else []
+    steps = [f"open {folder / _runs.REPORT}"] if report else []
     if output.data["verdict"] != "do not use":
         steps += [
             f"shoal name {run} --set c0=NAME",

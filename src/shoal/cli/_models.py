@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Work, refuse_idle, working
-from shoal.cli._output import Output, Stages
+from shoal.cli._options import HONOURED, Work, refuse_idle, working
+from shoal.cli._output import Output
 from shoal.cli._reading import (
     Rows,
     Source,
@@ -35,15 +35,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-# What is computed without a network is computed there anyway.
-HONOURED = ("auto", "cpu")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where a network computes."""
-
-    device: str = working("auto", "For images: auto, cpu, cuda or cuda:1.")
 
 
 @dataclass(frozen=True)
@@ -211,7 +202,7 @@ class Place:
     def ask(
         self,
         question: Callable[..., Any],
-        stages: Stages,
+        output: Output,
         loaded: Loaded,
         data: Sequence[str],
         rows: Rows,
@@ -224,7 +215,7 @@ class Place:
         return question(
             loaded.model,
             one_or_all(data),
-            progress=stages.progress,
+            progress=output.progress,
             **self.options,
             **options,
         )
@@ -352,12 +343,7 @@ class InParts:
 
 @contextmanager
 def opened(
-    output: Output,
-    stages: Stages,
-    data: Sequence[str],
-    source: Source,
-    work: Work,
-    place: Place,
+    output: Output, data: Sequence[str], source: Source, work: Work, place: Place
 ) -> Iterator[InParts | None]:
     """The data set of a fit, its sample drawn; None where rows fit into memory."""
     if not place.in_parts(data, whole=source.sample is None):
@@ -376,7 +362,7 @@ def opened(
 
     files = one_or_all(data)
     options = Options(**{**source.for_read, "seed": work.seed, "sample": None})
-    where = Where(progress=stages.progress, **place.options)
+    where = Where(progress=output.progress, **place.options)
     with begin(files, where) as running:
         drawn = draw_table(running, source.sample or SETTINGS.sample, options)
         output.warn_all(drawn.table.messages)

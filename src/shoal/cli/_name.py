@@ -7,28 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import Speech, with_groups, working
 from shoal.cli._output import Output, running
 from shoal.cli._reading import split_names
 from shoal.cli._report import draw, named
-from shoal.cli._runs import (
-    ASSIGNMENTS,
-    CELLS,
-    COUNTS,
-    DIAGNOSTICS,
-    MODEL,
-    PREVALENCE,
-    REPORT,
-    SUMMARY,
-    filled_file,
-    folder_of,
-    is_unchanged,
-    read_summary,
-    update_record,
-    write_csv,
-)
 from shoal.cli._tables import (
     current_counts,
     current_records,
@@ -42,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # Files of a run that are not written anew.
-AS_FITTED = (SUMMARY, DIAGNOSTICS, *ASSIGNMENTS, CELLS)
+AS_FITTED = (_runs.SUMMARY, _runs.DIAGNOSTICS, *_runs.ASSIGNMENTS, _runs.CELLS)
 # What a step holds beside its names: tables that cannot be computed back.
 TABLES = "tables"
 
@@ -154,29 +139,35 @@ def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
     import shoal
     from shoal.io import read_manifest
 
-    run = folder_of(path)
-    place = run / MODEL if (run / MODEL).is_dir() else run
-    own = [name for name in (PREVALENCE, COUNTS, REPORT) if is_unchanged(run, name)]
+    run = _runs.folder_of(path)
+    place = run / _runs.MODEL if (run / _runs.MODEL).is_dir() else run
+    own = [
+        name
+        for name in (_runs.PREVALENCE, _runs.COUNTS, _runs.REPORT)
+        if _runs.is_unchanged(run, name)
+    ]
     kept = kept_tables(run, own, before, model)
     summary = read_manifest(place)["summary"]
     shoal.save(model, place, summary=summary, force=True)
     files = [place]
-    if PREVALENCE in own:
-        earlier = kept.get(PREVALENCE, "")
+    if _runs.PREVALENCE in own:
+        earlier = kept.get(_runs.PREVALENCE, "")
         records = current_records(run, model, before=before, kept=earlier)
-        with filled_file(run / PREVALENCE) as file:
-            write_csv(file, records)
-        files.append(run / PREVALENCE)
-    if COUNTS in own:
-        counts = kept.get(COUNTS) or current_counts(run / COUNTS, model, before)
+        with _runs.filled_file(run / _runs.PREVALENCE) as file:
+            _runs.write_csv(file, records)
+        files.append(run / _runs.PREVALENCE)
+    if _runs.COUNTS in own:
+        counts = kept.get(_runs.COUNTS) or current_counts(
+            run / _runs.COUNTS, model, before
+        )
         if counts is not None:
-            with filled_file(run / COUNTS) as file:
+            with _runs.filled_file(run / _runs.COUNTS) as file:
                 file.write_text(counts, encoding="utf-8", newline="")
-            files.append(run / COUNTS)
-    if REPORT in own and (run / SUMMARY).is_file():
-        draw(run / REPORT, named(output, read_summary(run), run))
-        files.append(run / REPORT)
-    update_record(run, [file.name for file in files])
+            files.append(run / _runs.COUNTS)
+    if _runs.REPORT in own and (run / _runs.SUMMARY).is_file():
+        draw(run / _runs.REPORT, named(output, _runs.read_summary(run), run))
+        files.append(run / _runs.REPORT)
+    _runs.update_record(run, [file.name for file in files])
     return files
 
 
@@ -191,7 +182,7 @@ def kept_tables(
     if len(new) < len(old):
         return dict(old[-1].get(TABLES, {}))
     if new[-1]["step"] == "merge":
-        names = [name for name in own if name != REPORT]
+        names = [name for name in own if name != _runs.REPORT]
         new[-1][TABLES] = {name: text_of(run / name) for name in names}
     return {}
 
@@ -215,7 +206,7 @@ def show(output: Output, path: Path, model: Any) -> None:
         output.show(f"{steps} {plural} can be taken back with --undo.")
     if output.files:
         output.show_files()
-        stale = [name for name in AS_FITTED if (folder_of(path) / name).exists()]
+        stale = [name for name in AS_FITTED if (_runs.folder_of(path) / name).exists()]
         if stale:
             output.show(f"These keep the classes of the fit: {', '.join(stale)}.")
         output.show("Rows get the names when `shoal predict` is run again.")

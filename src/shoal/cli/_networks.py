@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._models import HONOURED, Machine
-from shoal.cli._options import Work, reading, refuse_idle, working
-from shoal.cli._output import Output, Stage, Stages
+from shoal.cli._options import Encoder, Work, reading
+from shoal.cli._output import Output, Stage
 from shoal.cli._reading import rows_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 #: The file of weights in a folder that `shoal pretrain` wrote.
 ENCODER = "encoder.safetensors"
-NONE = "none"
 BATCH = 1024
 # Components of the features: with fewer rows for each, domains are learned by heart.
 MOST_COMPONENTS, ROWS_PER_COMPONENT = 128, 20
@@ -134,10 +132,7 @@ def find_weights(path: Path) -> Path:
 
 
 def load_network(
-    weights: Path,
-    size: int | None,
-    depth: int | None = None,
-    stem: str | None = None,
+    weights: Path, size: int | None, depth: int | None = None, stem: str | None = None
 ) -> tuple["Backbone", int]:
     """The network, and the size of images that it is used to."""
     from shoal.vision._backbone import load_backbone, resnet_like
@@ -181,13 +176,13 @@ def _usual_size(file: Path) -> int:
 
 
 def encode_images(
-    stages: Stages, net: "Backbone", listed: "ImageList", **options: Any
+    output: Output, net: "Backbone", listed: "ImageList", **options: Any
 ) -> Any:
     """Features of unit length, and which images could be read."""
     from shoal.vision._encode import encode_files
 
     def on_batch(n_files: int) -> None:
-        stages.advance(n_files / len(listed.names))
+        output.at.advance(n_files / len(listed.names))
 
     return encode_files(net, listed, on_batch=on_batch, **options)
 
@@ -195,62 +190,15 @@ def encode_images(
 # ---- a table of images: a network's features, then as any table ----------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Encoder(Machine):
-    """The network that turns images into columns."""
+def plan_images(encoder: Encoder) -> dict[str, Stage]:
+    """The stages that images add to a fit: before it, and after it.
 
-    encoder: str = working(
-        NONE,
-        "For images: the folder that `shoal pretrain` wrote, or weights.",
-        metavar="none|PATH",
-    )
-    size: int | None = reading(None, "Pixels a side; as in the training.", min=4)
-
-    @property
-    def given(self) -> bool:
-        """Whether there is one."""
-        return self.encoder != NONE
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is trained as well."""
-        return False
-
-    def refuse_unused(self) -> None:
-        """Raise E002 for options of a network where --encoder names none."""
-        if self.given:
-            return
-        given = {
-            "--fine-tune": self.learns,
-            "--size": self.size is not None,
-            "--device": self.device not in HONOURED,
-        }
-        hint = "leave it out, or name a network with --encoder"
-        refuse_idle(given, "is for the network that --encoder names", hint)
-
-    def plan(self) -> dict[str, Stage]:
-        """The stages that images add to a fit: before it, and after it.
-
-        E101 already here where there are no weights, not after all images were listed.
-        """
-        if not self.given:
-            return {}
-        find_weights(Path(self.encoder))
-        stages = {"embed": Stage("embedding the images", 10)}
-        tune = {"tune": Stage("training the network end to end", 60)}
-        return stages | (tune if self.learns else {})
-
-
-@dataclass(frozen=True, kw_only=True)
-class TunedEncoder(Encoder):
-    """The same, where it may learn."""
-
-    fine_tune: bool = working(False, "For images: train the network end to end too.")
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is trained as well."""
-        return self.fine_tune
+    E101 already here where there are no weights, not after all images were listed.
+    """
+    find_weights(Path(encoder.encoder))
+    stages = {"embed": Stage("embedding the images", 10)}
+    tune = {"tune": Stage("training the network end to end", 60)}
+    return stages | (tune if encoder.learns else {})
 
 
 @dataclass(frozen=True)
@@ -307,17 +255,9 @@ class Embedded:
 
 
 def with_features(
-    output: Output,
-    stages: Stages,
-    table: "Table",
-    encoder: Encoder,
-    work: Work,
-    *,
-    skip_bad: bool,
-) -> tuple["Table", Embedded | None]:
-    """The table of the images' features and the network that made them, if given."""
-    if not encoder.given:
-        return table, None
+    output: Output, table: "Table", encoder: Encoder, *, work: Work, skip_bad: bool
+) -> tuple["Table", Embedded]:
+    """The table of the images' features, and the network that made them."""
     from shoal.vision.mixture._net import project_features
 
     path = table.source.get("path")
@@ -325,13 +265,13 @@ def with_features(
         text = f'--encoder was given, and "{path}" holds no images'
         hint = "leave --encoder out, or pass a folder of images"
         raise CommandError("E124", text, hint)
-    stages.begin("embed")
+    output.begin("embed")
     place = start_torch(encoder.device, work.threads)
     net, size = load_network(Path(encoder.encoder), encoder.size)
     options = {"size": size, "device": place, "skip_bad": skip_bad}
     with network_errors(BATCH):
         listed = _listed(table)
-        bunch = encode_images(stages, net, listed, batch_size=BATCH, **options)
+        bunch = encode_images(output, net, listed, batch_size=BATCH, **options)
     output.warn_all(bunch.messages)
     units, table = bunch.X, _readable(table, bunch)
     fewer = max(len(units) // ROWS_PER_COMPONENT, 2)

@@ -195,6 +195,11 @@ def _unusable(path: Path, text: str, hint: str) -> CommandError:
 
 # ---- groups that many commands share -------------------------------------------------
 
+#: Of --encoder: no network.
+NONE = "none"
+# What is computed without a network is computed there anyway.
+HONOURED = ("auto", "cpu")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -227,6 +232,75 @@ class Classes:
             hint = "run `shoal choose DATA` to see which numbers the data support"
             raise CommandError("E002", text, hint)
         return int(self.k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a network computes."""
+
+    device: str = working("auto", "For images: auto, cpu, cuda or cuda:1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder(Machine):
+    """The network that turns images into columns."""
+
+    encoder: str = working(
+        NONE,
+        "For images: the folder that `shoal pretrain` wrote, or weights.",
+        metavar="none|PATH",
+    )
+    size: int | None = reading(None, "Pixels a side; as in the training.", min=4)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is one."""
+        return self.encoder != NONE
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is trained as well."""
+        return False
+
+    def plan(self) -> dict[str, Any]:
+        """The stages that images add to a fit: before it, and after it."""
+        if not self.given:
+            return {}
+        from shoal.cli._networks import plan_images
+
+        return plan_images(self)
+
+    def embed(self, output: Any, table: Any, **how: Any) -> Any:
+        """The table of the images' features and the network that made them, if any."""
+        if not self.given:
+            return table, None
+        from shoal.cli._networks import with_features
+
+        return with_features(output, table, self, **how)
+
+    def refuse_unused(self) -> None:
+        """Raise E002 for options of a network where --encoder names none."""
+        if self.given:
+            return
+        given = {
+            "--fine-tune": self.learns,
+            "--size": self.size is not None,
+            "--device": self.device not in HONOURED,
+        }
+        hint = "leave it out, or name a network with --encoder"
+        refuse_idle(given, "is for the network that --encoder names", hint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedEncoder(Encoder):
+    """The same, where it may learn."""
+
+    fine_tune: bool = working(False, "For images: train the network end to end too.")
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is trained as well."""
+        return self.fine_tune
 
 
 @dataclass(frozen=True, kw_only=True)

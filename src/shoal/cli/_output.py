@@ -7,7 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,10 +75,6 @@ class Stages:
         """Tell how much of the current stage is done, from 0 to 1."""
         self.share = min(max(share, 0.0), 1.0)
         self.say(self)
-
-    def progress(self, _: str, share: float) -> None:
-        """The same, as :mod:`shoal.scale` tells it, which has stages of its own."""
-        self.advance(share)
 
     @property
     def number(self) -> int:
@@ -228,6 +224,7 @@ class Output:
     files: list[Path] = field(default_factory=list)
     arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
     begun: float = field(default_factory=time.perf_counter)
+    at: Stages = field(init=False)
 
     def allowed(self, content: dict[str, Any]) -> dict[str, Any]:
         """A document for a file or for the reader, as far as it may be told."""
@@ -267,12 +264,24 @@ class Output:
         for message in messages:
             self.warn(message.code, message.text, message.hint)
 
-    def stages(self, plan: Mapping[str, Stage]) -> AbstractContextManager[Stages]:
+    @contextmanager
+    def stages(self, plan: Mapping[str, Stage]) -> Iterator[Stages]:
         """Stages of the work; each is announced before it begins, unless quiet."""
         if self.speech.quiet:
-            return nullcontext(Stages(plan, lambda stages: None))
+            self.at = Stages(plan, lambda stages: None)
+            yield self.at
+            return
         console, verbose = self._console(sys.stderr), self.speech.verbose
-        return stages_on(console, plan, verbose=verbose)
+        with stages_on(console, plan, verbose=verbose) as self.at:
+            yield self.at
+
+    def begin(self, stage: str) -> None:
+        """Announce a stage of the work before it begins."""
+        self.at.begin(stage)
+
+    def progress(self, _: str, share: float) -> None:
+        """How much of a stage is done, as :mod:`shoal.scale` tells it."""
+        self.at.advance(share)
 
     def end(self, status: str) -> None:
         """Print the one JSON document of a run, if that is what was asked for."""

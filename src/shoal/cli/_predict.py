@@ -9,24 +9,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import (
-    Loaded,
+from shoal.cli._models import Loaded, Model, Place, load_model, refuse_no_domains
+from shoal.cli._options import (
     Machine,
-    Model,
-    Place,
-    load_model,
-    refuse_no_domains,
+    SafeResults,
+    Speech,
+    speaking,
+    with_groups,
+    working,
 )
-from shoal.cli._options import SafeResults, Speech, speaking, with_groups, working
-from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Rows, name_of, require_h5ad, row_numbers
-from shoal.cli._runs import (
-    assignments_name,
-    filled_file,
-    refuse_existing,
-    write_cells,
-)
 from shoal.cli._tables import percent, shortened_table
 from shoal.io._settings import READING
 
@@ -83,19 +78,19 @@ def predict(
     """
     plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
     with running("predict", speech, redact=results.redact) as output:
-        path = results.out or Path(f"{name_of(data)}-{assignments_name()}")
+        path = results.out or Path(f"{name_of(data)}-{_runs.assignments_name()}")
         in_parts = check_options(path, data, rows, place, how, results)
-        with output.stages(plan) as stages:
-            stages.begin("load")
+        with output.stages(plan):
+            output.begin("load")
             loaded = load_model(model, how.device)
             names = list(loaded.model.class_names_)
             mix = None if how.prevalence is None else read_mix(how.prevalence, names)
             if output.redact:
                 loaded = loaded.without_names(domains=how.pooled or mix is not None)
-            stages.begin("class")
+            output.begin("class")
             wanted = {"pooled": how.pooled, "prevalence": mix}
             least = how.min_confidence
-            asked = Prediction(output, stages, loaded, data, rows, path, wanted, least)
+            asked = Prediction(output, loaded, data, rows, path, wanted, least)
             tally = asked.in_parts(place, results.force) if in_parts else asked.here()
         output.files = [path]
         output.found(tally.to_dict() | {"min_confidence": least})
@@ -127,7 +122,7 @@ def check_options(
         raise CommandError("E002", text, "end --out with .parquet")
     if not in_parts:  # what is written in parts is a folder
         refuse_data(path, data)
-        refuse_existing(path, force=results.force)
+        _runs.refuse_existing(path, force=results.force)
     return in_parts
 
 
@@ -147,7 +142,6 @@ class Prediction:
     """What is to be classed, by which mix, and where the classes go."""
 
     output: Output
-    stages: Stages
     loaded: Loaded
     data: Sequence[str]
     rows: Rows
@@ -163,9 +157,9 @@ class Prediction:
         model, tables = self.loaded.model, self._tables()
         frames = marked(assign(model, tables, **self.mix), self.min_confidence)
         tally = Tally(list(model.class_names_))
-        counted = tally.counting(frames, self.stages, self.data)
+        counted = tally.counting(frames, self.output, self.data)
         if self.path.suffix == ".h5ad":
-            write_cells(self.path, Path(self.data[0]), model, counted)
+            _runs.write_cells(self.path, Path(self.data[0]), model, counted)
         else:
             write(self.path, counted)
         return tally
@@ -189,7 +183,7 @@ class Prediction:
 
         found = place.ask(
             predict,
-            self.stages,
+            self.output,
             self.loaded,
             self.data,
             self.rows,
@@ -212,7 +206,7 @@ def write(path: Path, frames: Iterator[Any]) -> None:
     """Write the frames as they come; the file appears when it is whole."""
     from shoal.io import write_assignments
 
-    with filled_file(path) as place:
+    with _runs.filled_file(path) as place:
         write_assignments(place, frames)
 
 
@@ -227,7 +221,7 @@ class Tally:
     unlike: int = 0
 
     def counting(
-        self, frames: Iterable[Any], stages: Stages, data: Sequence[str]
+        self, frames: Iterable[Any], output: Output, data: Sequence[str]
     ) -> Iterator[Any]:
         """Count the rows of each frame on its way to the file."""
         from shoal.io._assignments import rows_by_class
@@ -242,7 +236,7 @@ class Tally:
             self.unsure += int(frame["unsure"].sum())
             self.unlike += int((frame["fit_score"] < READING.unlike).sum())
             if total:
-                stages.advance(self.n_rows / total)
+                output.at.advance(self.n_rows / total)
             yield frame
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,16 +8,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli import _networks
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._networks import (
-    ENCODER,
-    Images,
-    Pictures,
-    check_room,
-    list_folder,
-    network_errors,
-    start_torch,
-)
 from shoal.cli._options import Results, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, Stages, running
 from shoal.cli._runs import filled_folder, refuse_existing
@@ -146,8 +138,8 @@ class Training:
 
 @with_groups
 def pretrain(
-    images: Images,
-    pictures: Pictures,
+    images: _networks.Images,
+    pictures: _networks.Pictures,
     work: Work,
     cluster: Cluster,
     training: Training,
@@ -170,15 +162,18 @@ def pretrain(
     plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
     with running("pretrain", speech) as output:
         training.refuse_one()
-        place = start_torch(training.device, work.threads)
+        place = _networks.start_torch(training.device, work.threads)
         kept = folder / cluster.kept
         refuse_trained(folder, resume=training.resume, force=results.force)
-        with output.stages(plan) as stages, network_errors(training.batch, LEAST):
-            stages.begin("read")
+        with (
+            output.stages(plan) as stages,
+            _networks.network_errors(training.batch, LEAST),
+        ):
+            output.begin("read")
             pixels = read(output, images, pictures)
             text = f"training on {cluster.name(place)}; checkpoint {kept}"
             plan["train"] = plan["train"]._replace(text=text)
-            stages.begin("train")
+            output.begin("train")
             with training_errors(kept):
                 trained = train(
                     cluster,
@@ -229,7 +224,7 @@ def train(
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
-    refuse_existing(folder, [ENCODER, HISTORY], force=force)
+    refuse_existing(folder, [_networks.ENCODER, HISTORY], force=force)
     begun = any((folder / name).exists() for name in KEPT)
     if begun and not (resume or force):
         text = f'"{folder}" holds the checkpoint of a run that was stopped'
@@ -237,15 +232,15 @@ def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
         raise CommandError("E136", text, hint)
 
 
-def read(output: Output, images: Path, pictures: Pictures) -> Any:
+def read(output: Output, images: Path, pictures: _networks.Pictures) -> Any:
     """All images as bytes, of one size."""
     from shoal.datasets._folders import check_readable, common_size
     from shoal.io._images import decode
 
-    listed = list_folder(output, images, pictures, need_domains=False)
+    listed = _networks.list_folder(output, images, pictures, need_domains=False)
     check_count(images, len(listed.names))
     size = pictures.size or common_size(listed)
-    check_room(len(listed.names), size)
+    _networks.check_room(len(listed.names), size)
     pixels, readable = decode(listed.paths, size)
     output.warn_all(check_readable(listed, readable, skip_bad=pictures.skip_bad))
     check_count(images, len(pixels))
@@ -318,9 +313,9 @@ def save(
     with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
         facts["view_size"] = view_size or size
-        trained.save(place / ENCODER, **facts)
+        trained.save(place / _networks.ENCODER, **facts)
         write_json(place / HISTORY, history.records)
-    output.files = [folder / ENCODER, folder / HISTORY]
+    output.files = [folder / _networks.ENCODER, folder / HISTORY]
     output.data = {
         "method": trained.method,
         "n_images": len(pixels),

@@ -2,7 +2,7 @@
 
 import csv
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -186,6 +186,34 @@ def rows_of(table: "Table", kept: Any, **more: Any) -> "Table":
 
 def _taken(column: Any, kept: Any) -> Any:
     return None if column is None else column[kept]
+
+
+# ---- pictures that the ids of rows name ----------------------------------------------
+
+
+def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | None:
+    """A function from the number of a row to the file that its id names."""
+    if folder is None:
+        return None
+    if table.ids is None:
+        text = "--images needs to know which picture a row is"
+        raise CommandError("E002", text, "name the column of file names with --id")
+    return lambda row: read_picture(folder, str(table.ids[row]))
+
+
+def read_picture(folder: Path, name: str) -> bytes:
+    """The content of an image below a folder; E101 where there is none."""
+    from shoal.io._images import check_image
+
+    if not folder.is_dir():
+        hint = "give the folder that the ids of the rows begin in"
+        raise CommandError("E101", f'no folder "{folder}"', hint)
+    path = (folder / name).resolve()
+    if not (path.is_relative_to(folder.resolve()) and path.is_file()):
+        hint = "the id of a row must be the path of its picture below that folder"
+        raise CommandError("E101", f'no image "{name}" below "{folder}"', hint)
+    check_image(path)
+    return path.read_bytes()
 
 
 # ---- cells of an h5ad file -----------------------------------------------------------

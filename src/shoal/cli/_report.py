@@ -1,25 +1,18 @@
 """``shoal report``: the page of a run, drawn again."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import SafeResults, Speech, Work, speaking, with_groups, working
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Rows, name_of, split_names
-from shoal.cli._runs import (
-    REPORT,
-    filled_file,
-    folder_of,
-    read_summary,
-    refuse_changed,
-    update_record,
-)
+from shoal.cli._reading import Rows, name_of, pictures_of, read_picture, split_names
 from shoal.cli._tables import fitted_classes
 
 MaybeData = Annotated[
@@ -95,15 +88,15 @@ def report(
     page of a run is replaced where nobody changed it; any other only with --force.
     """
     with running("report", speech, redact=results.redact) as output:
-        run = folder_of(model)
-        path = results.out or run / REPORT
+        run = _runs.folder_of(model)
+        path = results.out or run / _runs.REPORT
         check_ending(path)
-        refuse_changed(path, run, force=results.force)
+        _runs.refuse_changed(path, run, force=results.force)
         wanted = page.wanted
         if data:
             summary = summarize_again(output, model, data, rows, work)
         else:
-            summary = named(output, read_summary(model), model)
+            summary = named(output, _runs.read_summary(model), model)
             refuse_rows(output, summary)
         if page.images is not None:
             add_pictures(summary, page.images)
@@ -111,8 +104,8 @@ def report(
             summary["title"] = page.title
         output.data = draw(path, summary, max_mb=page.max_mb, sections=wanted)
         output.files = [path]
-        if path.resolve() == (run / REPORT).resolve():
-            update_record(run, [REPORT])
+        if path.resolve() == (run / _runs.REPORT).resolve():
+            _runs.update_record(run, [_runs.REPORT])
         show(output, page.max_mb)
         if page.open_it:
             typer.launch(path.absolute().as_uri())
@@ -160,7 +153,7 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
     from shoal.report import write
 
     try:
-        with filled_file(path) as place:
+        with _runs.filled_file(path) as place:
             done = write(summary, place, **options)
     except (KeyError, TypeError, IndexError) as error:
         text = f"the summary of the run is damaged ({type(error).__name__}: {error})"
@@ -204,34 +197,24 @@ def summarize_again(
         "diagnose": Stage("asking whether to trust the classes", 5),
         "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 5),
     }
-    with output.stages(plan) as stages, threadpool_limits(1):
-        stages.begin("read")
+    with output.stages(plan), threadpool_limits(1):
+        output.begin("read")
         loaded = load_model(model)
         table = loaded.known_table(output, data, rows)
-        stages.begin("diagnose")
+        output.begin("diagnose")
         X, domains, seed = table.X, table.domains, work.seed
         diagnosis = loaded.model.diagnose(X, domains, random_state=seed)
-        stages.begin("intervals")
+        output.begin("intervals")
         intervals = loaded.model.bootstrap(
             X, domains, n_jobs=work.n_jobs, random_state=seed
         )
     fitted = Fitted(table, loaded.model, None, intervals, diagnosis)
     shown = Path(data[0]) if table.kind == "images" else None
     pictures = pictures_of(shown, table)
-    return summary_of(output, fitted, work, folder_of(model), images=pictures)
+    return summary_of(output, fitted, work, _runs.folder_of(model), images=pictures)
 
 
 # ---- pictures ------------------------------------------------------------------------
-
-
-def pictures_of(folder: Path | None, table: Any) -> Callable[[int], bytes] | None:
-    """A function from the number of a row to the file that its id names."""
-    if folder is None:
-        return None
-    if table.ids is None:
-        text = "--images needs to know which picture a row is"
-        raise CommandError("E002", text, "name the column of file names with --id")
-    return lambda row: read_picture(folder, str(table.ids[row]))
 
 
 def add_pictures(summary: Mapping[str, Any], folder: Path) -> None:
@@ -251,18 +234,3 @@ def _shown_rows(summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for home in card["exemplars"]:
             yield from home["rows"]
         yield from card["borderline"]
-
-
-def read_picture(folder: Path, name: str) -> bytes:
-    """The content of an image below a folder; E101 where there is none."""
-    from shoal.io._images import check_image
-
-    if not folder.is_dir():
-        hint = "give the folder that the ids of the rows begin in"
-        raise CommandError("E101", f'no folder "{folder}"', hint)
-    path = (folder / name).resolve()
-    if not (path.is_relative_to(folder.resolve()) and path.is_file()):
-        hint = "the id of a row must be the path of its picture below that folder"
-        raise CommandError("E101", f'no image "{name}" below "{folder}"', hint)
-    check_image(path)
-    return path.read_bytes()

@@ -4,25 +4,19 @@ import contextlib
 import csv
 import json
 import os
+import platform
 import signal
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._output import SCHEMA, Output
-from shoal.cli._reading import row_numbers
-from shoal.cli._version import collect_versions
 from shoal.io._files import digest_file, take_place, whole_file, whole_folder
-
-if TYPE_CHECKING:
-    from shoal.cli._fit import Fitted
-
 
 Record = Mapping[str, Any]
 
@@ -236,6 +230,13 @@ def _readable_errors(path: Path) -> Iterator[None]:
 # ---- the record of a run -------------------------------------------------------------
 
 
+#: What shoal stands on, and what it can do without.
+PACKAGES = """
+    numpy scipy scikit-learn pandas joblib safetensors skops typer rich jinja2
+    matplotlib pyarrow faiss-cpu lightgbm torch ray h5py
+""".split()
+
+
 def write_record(place: Path, output: Output, details: Record) -> None:
     """How a folder was made, with the digest of each of its files.
 
@@ -251,6 +252,25 @@ def write_record(place: Path, output: Output, details: Record) -> None:
         "files": digests(place),
     }
     write_json(place / RUN, output.allowed(content))
+
+
+def collect_versions() -> dict[str, str | None]:
+    """Version by name; None where a package is not installed. Imports none of them."""
+    import shoal
+
+    known: dict[str, str | None] = {
+        "shoal": shoal.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    return known | {name: _installed(name) for name in PACKAGES}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def update_record(run: Path, names: Sequence[str]) -> None:
@@ -286,133 +306,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
     return dict(record) if known else {}
 
 
-# ---- the files of a fit --------------------------------------------------------------
-
-
-def write_results(
-    output: Output,
-    place: Path,
-    fitted: "Fitted",
-    summary: Record,
-    cells: Path | None = None,
-) -> None:
-    """All files of a fit but its report and its record.
-
-    ``cells`` is the h5ad file that was read, if its cells are to be written too.
-    """
-    import numpy as np
-
-    import shoal
-    from shoal.report import prevalence_records
-
-    table, intervals = fitted.table, fitted.intervals
-    stored, training = fitted.stored or fitted.model, _training(summary)
-    shoal.save(stored, place / MODEL, schema=table.schema, summary=training)
-    write_csv(place / PREVALENCE, prevalence_records(summary))
-    _write_rows(place, fitted, output.redact, cells)
-    write_json(place / DIAGNOSTICS, output.allowed(fitted.diagnosis.to_dict()))
-    np.savez_compressed(
-        place / DRAWS,
-        draws=intervals.draws,
-        domains=np.asarray(intervals.domains, dtype=str),
-        classes=np.asarray([group["id"] for group in summary["classes"]]),
-    )
-    write_json(place / SUMMARY, summary)
-    skipped = table.source.get("skipped")
-    if skipped and not output.redact:  # files that could not be read
-        (place / SKIPPED).write_text("\n".join(skipped) + "\n", encoding="utf-8")
-
-
-def _training(summary: Record) -> dict[str, Any]:
-    """What a model should know of its training: sizes and the verdict, no rows."""
-    return {
-        "rows": summary["size"]["rows"],
-        "domains": {one["name"]: one["rows"] for one in summary["domains"]},
-        "verdict": summary["verdict"],
-        "seed": summary["made"]["seed"],
-        "source": summary["source"],
-    }
-
-
-def _write_rows(
-    place: Path, fitted: "Fitted", redact: bool, cells: Path | None
-) -> None:
-    """The class of every row, how many each domain has, and the cells if there are."""
-    from shoal.io import assign, write_assignments
-    from shoal.io._assignments import marked
-
-    frames: Iterable[Any]
-    if fitted.assign is not None:
-        fitted.assign(place / ASSIGNMENTS[0])
-        frames = _read_classes(place / ASSIGNMENTS[0])
-    else:
-        table, model = fitted.table, fitted.model
-        if redact or table.ids is None:
-            table = replace(table, ids=row_numbers(table))
-        frames = list(marked(assign(model, [table])))
-        write_assignments(place / assignments_name(), frames)
-        if cells is not None:
-            about = {"level": fitted.intervals.level, "source": table.source}
-            facts = {"intervals": fitted.intervals, "about": about}
-            write_cells(place / CELLS, cells, model, frames, **facts)
-    _write_counts(place / COUNTS, fitted, frames)
-
-
-def _read_classes(path: Path) -> Iterator[Any]:
-    """Domains and classes of rows that were written in parts."""
-    from shoal.io._settings import READING
-    from shoal.io.source._columnar import read_chunks
-
-    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    columns, batch = ["domain", "class"], READING.batch_rows
-    for part in parts:
-        yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
-
-
-def _write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
-    """Rows of each domain by class, the table that compositional tests begin with."""
-    from shoal.io._assignments import rows_by_class
-
-    sizes: Counter[Any] = Counter()
-    for frame in frames:
-        sizes += rows_by_class(frame)
-    groups = {str(one): group for one, group in (fitted.table.groups or {}).items()}
-    names = fitted.model.class_names_
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["domain", *["group"] * bool(groups), *names])
-        for domain in map(str, fitted.model.domains_):
-            group = [groups[domain]] if groups else []
-            writer.writerow([domain, *group, *(sizes[domain, one] for one in names)])
-
-
-def write_cells(
-    path: Path, source: Path, model: Any, frames: Iterable[Any], **facts: Any
-) -> None:
-    """Copy the cells of ``source`` and add the classes that ``frames`` say."""
-    from shoal.io._annotation import Annotation, n_cells_of
-
-    found = Annotation.of(model, frames, n_cells_of(source), **facts)
-    with filled_file(path) as place:
-        found.write(source, place)
-
-
-def assignments_name() -> str:
-    """Parquet where it can be written, CSV elsewhere."""
-    from importlib.util import find_spec
-
-    return ASSIGNMENTS[0] if find_spec("pyarrow") else ASSIGNMENTS[1]
-
-
-def write_csv(path: Path, records: Sequence[Record]) -> None:
-    """Records as CSV; floats in full, so that reading gives the same numbers back."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-
-
-# ---- reading a run again -------------------------------------------------------------
+# ---- reading a run again, and its tables ---------------------------------------------
 
 
 def folder_of(model: Path) -> Path:
@@ -441,3 +335,29 @@ def read_summary(model: Path) -> dict[str, Any]:
     if not isinstance(summary, dict) or "schema" not in summary:
         raise CommandError("E135", f'"{path}" is not a summary of shoal', again)
     return summary
+
+
+def write_csv(path: Path, records: Sequence[Record]) -> None:
+    """Records as CSV; floats in full, so that reading gives the same numbers back."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def write_cells(
+    path: Path, source: Path, model: Any, frames: Iterable[Any], **facts: Any
+) -> None:
+    """Copy the cells of ``source`` and add the classes that ``frames`` say."""
+    from shoal.io._annotation import Annotation, n_cells_of
+
+    found = Annotation.of(model, frames, n_cells_of(source), **facts)
+    with filled_file(path) as place:
+        found.write(source, place)
+
+
+def assignments_name() -> str:
+    """Parquet where it can be written, CSV elsewhere."""
+    from importlib.util import find_spec
+
+    return ASSIGNMENTS[0] if find_spec("pyarrow") else ASSIGNMENTS[1]

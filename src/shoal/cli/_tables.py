@@ -3,12 +3,20 @@
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shoal.cli import _runs
+from shoal.cli._messages import write_json
 from shoal.cli._output import Output
-from shoal.cli._runs import DRAWS, PREVALENCE, folder_of
+from shoal.cli._reading import row_numbers
+
+if TYPE_CHECKING:
+    from shoal.cli._fit import Fitted
+
 
 # ---- tables --------------------------------------------------------------------------
 
@@ -201,8 +209,8 @@ def current_records(
     kept : str, default=""
         An earlier prevalence.csv that was written for ``model``.
     """
-    run = folder_of(path)
-    known = _records(text_of(run / PREVALENCE))
+    run = _runs.folder_of(path)
+    known = _records(text_of(run / _runs.PREVALENCE))
     about = {record["domain"]: record for record in known}
     if len(about) != len(model.domains_):
         known, about = [], {str(domain): {} for domain in model.domains_}
@@ -311,7 +319,7 @@ def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
 
     records = list(about.values())
     try:
-        with np.load(run / DRAWS, allow_pickle=False) as content:
+        with np.load(run / _runs.DRAWS, allow_pickle=False) as content:
             draws = content["draws"]
         level = records[0]["level"]
         n_rows = np.array([float(record["n_rows"]) for record in records])
@@ -331,3 +339,103 @@ def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
         for d, domain in enumerate(about)
         for y, parts in enumerate(_parts(model))
     }  # fmt: skip
+
+
+# ---- the files of a fit --------------------------------------------------------------
+
+
+def write_results(
+    output: Output,
+    place: Path,
+    fitted: "Fitted",
+    summary: Record,
+    cells: Path | None = None,
+) -> None:
+    """All files of a fit but its report and its record.
+
+    ``cells`` is the h5ad file that was read, if its cells are to be written too.
+    """
+    import numpy as np
+
+    import shoal
+    from shoal.report import prevalence_records
+
+    table, intervals = fitted.table, fitted.intervals
+    stored, training = fitted.stored or fitted.model, _training(summary)
+    shoal.save(stored, place / _runs.MODEL, schema=table.schema, summary=training)
+    _runs.write_csv(place / _runs.PREVALENCE, prevalence_records(summary))
+    _write_rows(place, fitted, output.redact, cells)
+    write_json(place / _runs.DIAGNOSTICS, output.allowed(fitted.diagnosis.to_dict()))
+    np.savez_compressed(
+        place / _runs.DRAWS,
+        draws=intervals.draws,
+        domains=np.asarray(intervals.domains, dtype=str),
+        classes=np.asarray([group["id"] for group in summary["classes"]]),
+    )
+    write_json(place / _runs.SUMMARY, summary)
+    skipped = table.source.get("skipped")
+    if skipped and not output.redact:  # files that could not be read
+        (place / _runs.SKIPPED).write_text("\n".join(skipped) + "\n", encoding="utf-8")
+
+
+def _training(summary: Record) -> dict[str, Any]:
+    """What a model should know of its training: sizes and the verdict, no rows."""
+    return {
+        "rows": summary["size"]["rows"],
+        "domains": {one["name"]: one["rows"] for one in summary["domains"]},
+        "verdict": summary["verdict"],
+        "seed": summary["made"]["seed"],
+        "source": summary["source"],
+    }
+
+
+def _write_rows(
+    place: Path, fitted: "Fitted", redact: bool, cells: Path | None
+) -> None:
+    """The class of every row, how many each domain has, and the cells if there are."""
+    from shoal.io import assign, write_assignments
+    from shoal.io._assignments import marked
+
+    frames: Iterable[Any]
+    if fitted.assign is not None:
+        fitted.assign(place / _runs.ASSIGNMENTS[0])
+        frames = _read_classes(place / _runs.ASSIGNMENTS[0])
+    else:
+        table, model = fitted.table, fitted.model
+        if redact or table.ids is None:
+            table = replace(table, ids=row_numbers(table))
+        frames = list(marked(assign(model, [table])))
+        write_assignments(place / _runs.assignments_name(), frames)
+        if cells is not None:
+            about = {"level": fitted.intervals.level, "source": table.source}
+            facts = {"intervals": fitted.intervals, "about": about}
+            _runs.write_cells(place / _runs.CELLS, cells, model, frames, **facts)
+    _write_counts(place / _runs.COUNTS, fitted, frames)
+
+
+def _read_classes(path: Path) -> Iterator[Any]:
+    """Domains and classes of rows that were written in parts."""
+    from shoal.io._settings import READING
+    from shoal.io.source._columnar import read_chunks
+
+    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    columns, batch = ["domain", "class"], READING.batch_rows
+    for part in parts:
+        yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
+
+
+def _write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
+    """Rows of each domain by class, the table that compositional tests begin with."""
+    from shoal.io._assignments import rows_by_class
+
+    sizes: Counter[Any] = Counter()
+    for frame in frames:
+        sizes += rows_by_class(frame)
+    groups = {str(one): group for one, group in (fitted.table.groups or {}).items()}
+    names = fitted.model.class_names_
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["domain", *["group"] * bool(groups), *names])
+        for domain in map(str, fitted.model.domains_):
+            group = [groups[domain]] if groups else []
+            writer.writerow([domain, *group, *(sizes[domain, one] for one in names)])
