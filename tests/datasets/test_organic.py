@@ -17,7 +17,7 @@ from shoal.datasets import (
     load_thyroid,
 )
 from shoal.datasets._files import DATA_DIR
-from shoal.datasets._organic import ACTIVITY_FEATURES
+from shoal.datasets._tables import ACTIVITY_FEATURES
 
 Loader = Callable[..., Bunch]
 LOADERS: dict[str, Loader] = {

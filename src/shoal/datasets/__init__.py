@@ -11,15 +11,15 @@ Labelled data become a problem of several domains in three steps:
 
 from shoal.datasets._folders import load_image_folder
 from shoal.datasets._generated import make_latent_shift
-from shoal.datasets._organic import (
+from shoal.datasets._shift import draw_prevalence, plan_domains, take
+from shoal.datasets._tables import (
     load_activities,
     load_asteroids,
     load_hawks,
+    load_penguins,
+    load_portal_rodents,
     load_thyroid,
 )
-from shoal.datasets._prevalence import draw_prevalence
-from shoal.datasets._shift import plan_domains, take
-from shoal.datasets._tables import load_penguins, load_portal_rodents
 
 __all__ = [
     "draw_prevalence",

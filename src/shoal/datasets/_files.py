@@ -4,6 +4,7 @@ import csv
 import gzip
 import lzma
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,17 @@ def to_numbers(text: Array) -> Array:
     """Text as float64; empty cells and ``NA`` become NaN."""
     missing = np.isin(text, ("", "NA"))
     return np.where(missing, "nan", text).astype(np.float64)
+
+
+def describe(name: str, **facts: str) -> dict[str, str]:
+    """What a data set is and its licence, from ``data/about.toml``.
+
+    ``facts`` are filled in where the description names them in braces.
+    """
+    about = Path(__file__).parent / "data" / "about.toml"
+    found = tomllib.loads(about.read_text(encoding="utf-8"))[name]
+    description = found["description"].format(**facts)
+    return {"description": description, "licence": found["licence"]}
 
 
 def table_bunch(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from shoal.datasets._prevalence import draw_prevalence
+from shoal.datasets._shift import draw_prevalence
 from shoal.datasets._worlds import (
     LatentShiftProblem,
     World,

@@ -1,4 +1,11 @@
-"""Penguins of three islands and the rodents of Portal: tables to try first."""
+"""Tables with domains of their own: one that ships, others from a file.
+
+Penguins come with the package, the rodents of Portal from the project that counts them.
+Each of the other files is written by a script in ``scripts/data`` from public packages.
+They were chosen to differ: asteroids keep p(x|y) across decades and move a lot, hawks
+keep it and hardly move, thyroid patients are in between, and the activities of phone
+users break every assumption.
+"""
 
 import os
 from collections.abc import Sequence
@@ -8,8 +15,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from shoal.datasets._files import find_file, read_table, table_bunch, to_numbers
+from shoal.datasets._files import (
+    describe,
+    find_file,
+    read_table,
+    table_bunch,
+    to_numbers,
+)
 from shoal.validation import is_whole
+
+Array = np.ndarray[Any, Any]
+Place = str | os.PathLike[str] | None
 
 # ---- penguins ------------------------------------------------------------------------
 
@@ -19,17 +35,6 @@ MEASUREMENTS = (
     "flipper_length_mm",
     "body_mass_g",
 )
-
-PENGUINS = """\
-Palmer Archipelago penguins: bill, flipper and body mass of 342 adults of three species
-(labels), measured on three islands (domains) in 2007 to 2009. The islands differ in
-which species breed there: Torgersen has Adelie only, Dream Adelie and Chinstrap, Biscoe
-Adelie and Gentoo. The two of the 344 birds without measurements are left out.
-
-Gorman KB, Williams TD, Fraser WR (2014). Ecological sexual dimorphism and environmental
-variability within a community of Antarctic penguins (genus Pygoscelis). PLoS ONE 9(3):
-e90081. Horst AM, Hill AP, Gorman KB (2020). palmerpenguins.
-"""
 
 
 def load_penguins(*, as_frame: bool = False) -> Bunch:
@@ -64,15 +69,12 @@ def load_penguins(*, as_frame: bool = False) -> Bunch:
         dict(zip(MEASUREMENTS, measured[whole].T, strict=True)),
         ("island", table["island"][whole]),
         ("species", table["species"][whole]),
-        description=PENGUINS,
-        licence="CC0-1.0 (palmerpenguins)",
+        **describe("penguins"),
         as_frame=as_frame,
     )
 
 
 # ---- Trapped rodents of the Portal Project: plots or years as domains ----------------
-
-Array = np.ndarray[Any, Any]
 
 FILE = "portal_rodent_2016-03-10.csv.xz"
 HOW = (
@@ -83,24 +85,9 @@ DOMAINS = {"plot": "plot", "year": "yr"}
 #: Trapping began in July 1977, and the table ends in March 2016.
 PARTIAL_YEARS = ("1977", "2016")
 
-RODENTS = """\
-Portal Project, Arizona, 1977 to 2016: log hind foot length (mm) and log weight (g) of
-rodents trapped on 24 plots of an experiment that keeps some species out of some plots.
-Domains are the {domain}s, labels the species codes ({species}).
-
-Rows of one animal recur: of the 39,128 rows of DM, PP, PB and OT, 36,409 carry a tag,
-of 11,478 animals, so rows are not independent and intervals come out too narrow. The
-plots are treatments of one site and p(x|y) is stable across them; across years it
-drifts a little. Left out: rows of other species, without a plot, without hind foot
-length or weight{partial}. {sampling}
-
-Ernest SKM, Yenni GM, Allington G, et al. The Portal Project: a long-term study of a
-Chihuahuan desert ecosystem.
-"""
-
 
 def load_portal_rodents(
-    path: str | os.PathLike[str] | None = None,
+    path: Place = None,
     species: Sequence[str] = ("DM", "PP", "PB", "OT"),
     *,
     domains: str = "plot",
@@ -154,13 +141,13 @@ def load_portal_rodents(
         },
         (domains, table[DOMAINS[domains]][rows].astype(int)),
         ("species", table["species"][rows]),
-        description=RODENTS.format(
+        **describe(
+            "portal_rodents",
             domain=domains,
             species=", ".join(species),
             partial=", the incomplete years 1977 and 2016" * (domains == "year"),
             sampling=sampling,
         ),
-        licence="CC0-1.0 (Portal Project)",
         as_frame=as_frame,
     )
 
@@ -186,3 +173,195 @@ def _subsample(
         return rows, f"All {len(rows)} rows."
     drawn = check_random_state(random_state).permutation(rows)[:max_rows]
     return np.sort(drawn), f"A random {max_rows} of {len(rows)} rows."
+
+
+# ---- Tables that scripts/data makes --------------------------------------------------
+
+ORBIT = ("a", "e", "i")
+POPULATIONS = ("main belt", "Jupiter trojan", "centaur", "trans-Neptunian")
+#: Fewer than sixty were found in any decade before the 1870s; they are pooled.
+FIRST_DECADE = 1860
+
+HORMONES = ("TSH", "T3", "TT4", "T4U", "FTI")
+DIAGNOSES = (
+    "negative",
+    "binding protein",
+    "other illness",
+    "hypothyroid",
+    "hyperthyroid",
+)
+#: Smallest value that the assays tell from zero, so that logarithms mean something.
+ASSAY_FLOOR = 0.05
+
+BODY = ("wing", "weight", "culmen", "hallux", "tail")
+
+SIGNALS = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
+ACTIVITY_FEATURES = tuple(
+    f"{kind}_{name}" for kind in ("mean", "log_sd") for name in SIGNALS
+)
+
+
+def load_asteroids(
+    path: Place = None,
+    populations: Sequence[str] = ("main belt", "Jupiter trojan", "trans-Neptunian"),
+    *,
+    as_frame: bool = False,
+) -> Bunch:
+    """Load asteroids by decade of discovery; the hidden classes are populations.
+
+    Parameters
+    ----------
+    path : path or None, default=None
+        ``asteroids.csv.xz`` or its folder; None looks in ``SHOAL_DATA_DIR``.
+        ``scripts/data/make_asteroids.py`` makes the file.
+    populations : sequence of str
+        Labels to keep, of "main belt", "Jupiter trojan", "centaur",
+        "trans-Neptunian"; all but the centaurs by default.
+    as_frame : bool, default=False
+        X as a pandas DataFrame, domains and labels as Series.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n_samples, 3) float64, ``domains`` (decades, int), ``labels`` (for
+        scoring only), ``feature_names``, ``domain_name``, ``label_name``,
+        ``description``, ``licence``.
+    """
+    table = _read_made("asteroids", path, ("year", "population", *ORBIT))
+    keep = _is_one_of(table["population"], populations, "populations", POPULATIONS)
+    axis, eccentricity, inclination = (to_numbers(table[name])[keep] for name in ORBIT)
+    decade = table["year"][keep].astype(int) // 10 * 10
+    return table_bunch(
+        {
+            "log_semi_major_axis": np.log(axis),
+            "eccentricity": eccentricity,
+            "inclination": inclination,
+        },
+        ("decade", np.maximum(decade, FIRST_DECADE)),
+        ("population", table["population"][keep]),
+        **describe("asteroids", labels=", ".join(populations)),
+        as_frame=as_frame,
+    )
+
+
+def load_thyroid(
+    path: Place = None,
+    diagnoses: Sequence[str] = ("negative", "binding protein", "other illness"),
+    *,
+    as_frame: bool = False,
+) -> Bunch:
+    """Load thyroid patients by referring clinic; the hidden classes are diagnoses.
+
+    Parameters
+    ----------
+    path : path or None, default=None
+        ``thyroid.csv.xz`` or its folder; None looks in ``SHOAL_DATA_DIR``.
+        ``scripts/data/make_thyroid.py`` makes the file.
+    diagnoses : sequence of str
+        Labels to keep, of "negative", "binding protein", "other illness",
+        "hypothyroid", "hyperthyroid"; the first three by default, because the share
+        of the others hardly differs between clinics.
+    as_frame : bool, default=False
+        X as a pandas DataFrame, domains and labels as Series.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n_samples, 5) float64, ``domains`` (referral sources), ``labels`` (for
+        scoring only), ``feature_names``, ``domain_name``, ``label_name``,
+        ``description``, ``licence``.
+    """
+    table = _read_made("thyroid", path, ("source", "diagnosis", *HORMONES))
+    keep = _is_one_of(table["diagnosis"], diagnoses, "diagnoses", DIAGNOSES)
+    values = np.column_stack([to_numbers(table[name]) for name in HORMONES])
+    keep &= np.isfinite(values).all(axis=1) & (table["source"] != "WEST")
+    logs = np.log(np.maximum(values[keep], ASSAY_FLOOR))
+    return table_bunch(
+        {f"log_{name}": column for name, column in zip(HORMONES, logs.T, strict=True)},
+        ("source", table["source"][keep]),
+        ("diagnosis", table["diagnosis"][keep]),
+        **describe("thyroid", labels=", ".join(diagnoses)),
+        as_frame=as_frame,
+    )
+
+
+def load_hawks(path: Place = None, *, as_frame: bool = False) -> Bunch:
+    """Load banded hawks by year; the hidden classes are the species.
+
+    Parameters
+    ----------
+    path : path or None, default=None
+        ``hawks.csv.xz`` or its folder; None looks in ``SHOAL_DATA_DIR``.
+        ``scripts/data/make_hawks.py`` makes the file.
+    as_frame : bool, default=False
+        X as a pandas DataFrame, domains and labels as Series.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n_samples, 5) float64, ``domains`` (years, int), ``labels`` (for scoring
+        only), ``feature_names``, ``domain_name``, ``label_name``, ``description``,
+        ``licence``.
+    """
+    table = _read_made("hawks", path, ("year", "species", *BODY))
+    values = np.column_stack([to_numbers(table[name]) for name in BODY])
+    keep = (values > 0).all(axis=1)  # NaN is not above zero either
+    logs = np.log(values[keep])
+    return table_bunch(
+        {f"log_{name}": column for name, column in zip(BODY, logs.T, strict=True)},
+        ("year", table["year"][keep].astype(int)),
+        ("species", table["species"][keep]),
+        **describe("hawks"),
+        as_frame=as_frame,
+    )
+
+
+def load_activities(path: Place = None, *, as_frame: bool = False) -> Bunch:
+    """Load activities by phone user, a case where latent label shift must not be used.
+
+    Parameters
+    ----------
+    path : path or None, default=None
+        ``activities.csv.xz`` or its folder; None looks in ``SHOAL_DATA_DIR``.
+        ``scripts/data/make_activities.py`` makes the file.
+    as_frame : bool, default=False
+        X as a pandas DataFrame, domains and labels as Series.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``X`` (n_samples, 12) float64, ``domains`` (users, int), ``labels`` (for scoring
+        only), ``feature_names``, ``domain_name``, ``label_name``, ``description``,
+        ``licence``.
+    """
+    table = _read_made("activities", path, ("user", "activity", *ACTIVITY_FEATURES))
+    return table_bunch(
+        {name: to_numbers(table[name]) for name in ACTIVITY_FEATURES},
+        ("user", table["user"].astype(int)),
+        ("activity", table["activity"]),
+        **describe("activities"),
+        as_frame=as_frame,
+    )
+
+
+def _read_made(name: str, path: Place, columns: Sequence[str]) -> dict[str, Array]:
+    """Table that ``scripts/data/make_<name>.py`` has written."""
+    how = (
+        f"make it with python scripts/data/make_{name}.py --out FOLDER, then pass "
+        "path=FOLDER or set SHOAL_DATA_DIR"
+    )
+    found = find_file((f"{name}.csv.xz",), path, what=f"load_{name}", how=how)
+    return read_table(found, columns)
+
+
+def _is_one_of(
+    values: Array, wanted: Sequence[str], argument: str, known: Sequence[str]
+) -> Array:
+    """Mask of the rows whose label is wanted; an unknown label is an error."""
+    unknown = [label for label in wanted if label not in known]
+    if isinstance(wanted, str) or unknown or len(wanted) == 0:
+        raise ValueError(
+            f"{argument} must be a sequence of labels from {', '.join(known)}, got "
+            f"{wanted!r}"
+        )
+    return np.isin(values, list(wanted))
