@@ -1,7 +1,7 @@
 """Checkpoints that appear whole or not at all, and load without running code.
 
-A loop keeps its state in a :class:`Store`: usually a file, on a cluster whatever keeps
-the state of a run there.
+A loop keeps its state in a :class:`CheckpointStore`: usually a file, on a cluster
+whatever keeps the state of a run there.
 """
 
 import io
@@ -16,7 +16,7 @@ from shoal.io._files import write_whole
 
 
 @runtime_checkable
-class Store(Protocol):
+class CheckpointStore(Protocol):
     """Where a run keeps its state; its text form is what messages call it."""
 
     def read(self) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ class Store(Protocol):
 
 
 #: A file, or another place that keeps the state of a run.
-CheckpointPlace = str | os.PathLike[str] | Store
+CheckpointPlace = str | os.PathLike[str] | CheckpointStore
 
 
 class CheckpointFile:
@@ -55,9 +55,9 @@ class CheckpointFile:
             write_checkpoint(self.path, state)
 
 
-def open_store(place: CheckpointPlace) -> Store:
+def open_store(place: CheckpointPlace) -> CheckpointStore:
     """A file by its path, or the store that is given."""
-    return place if isinstance(place, Store) else CheckpointFile(place)
+    return place if isinstance(place, CheckpointStore) else CheckpointFile(place)
 
 
 def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> None:

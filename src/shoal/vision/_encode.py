@@ -243,16 +243,16 @@ def knn_accuracy(
     labels: ArrayLike,
     test_features: ArrayLike,
     test_labels: ArrayLike,
-    *,
     k: int = 20,
-    device: str | torch.device | None = None,
+    **options: Any,
 ) -> float:
     """Share of test rows whose label wins the vote of the k nearest training rows.
 
     Every neighbour has one vote; among equal counts the larger sum of cosines wins.
+    ``options`` are those of :func:`nearest`.
     """
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
-    indices, cosines = nearest(features, k, queries=test_features, device=device)
+    indices, cosines = nearest(features, k, queries=test_features, **options)
     rows = np.arange(len(indices))[:, None]
     votes = np.zeros((len(indices), len(names)))
     # A cosine is at most 1: k votes of 1 + cosine / (4 k) cannot overturn a count.

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from shoal.vision._backbone import describe_mismatch
-from shoal.vision._checkpoint import CheckpointPlace, Store, open_store
+from shoal.vision._checkpoint import CheckpointPlace, CheckpointStore, open_store
 from shoal.vision._devices import (
     Progress,
     StepModule,
@@ -146,7 +146,7 @@ def fit(
         Seed of the order of rows and of everything drawn in a step.
     device : str, torch.device or None, default=None
         None: the GPU when there is one.
-    checkpoint : path, Store or None, default=None
+    checkpoint : path, CheckpointStore or None, default=None
         File to write after every epoch, and to resume from, or another place with
         methods ``read`` and ``write``, such as :func:`shoal.vision.train_on_ray` gives.
     checkpoint_every : int or None, default=None
@@ -321,7 +321,7 @@ class _Run:
         self.sums, self.seconds = {}, 0.0
         return record
 
-    def save(self, store: Store | None) -> None:
+    def save(self, store: CheckpointStore | None) -> None:
         """Keep where the run stands; all processes come here, the first has a say."""
         if store is None:
             return
@@ -345,7 +345,7 @@ class _Run:
             "sums": self.sums,
         }
 
-    def restore(self, store: Store) -> None:
+    def restore(self, store: CheckpointStore) -> None:
         """Go back to where a checkpoint was written, if there is one."""
         state = store.read()
         if state is None:

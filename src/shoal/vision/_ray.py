@@ -21,7 +21,7 @@ from shoal.engine._ray import connected
 from shoal.exceptions import CodedError
 from shoal.io._files import require
 from shoal.validation import check_whole
-from shoal.vision._checkpoint import Store, read_checkpoint, write_checkpoint
+from shoal.vision._checkpoint import CheckpointStore, read_checkpoint, write_checkpoint
 from shoal.vision._settings import SETTINGS
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ OWN_FILE = re.compile(
 
 
 def train_on_ray(
-    train: Callable[[Store], T],
+    train: Callable[[CheckpointStore], T],
     storage: str | os.PathLike[str],
     *,
     workers: int = 1,
@@ -154,7 +154,7 @@ class _Value:
 
 
 def _trainer(
-    train: Callable[[Store], T],
+    train: Callable[[CheckpointStore], T],
     place: str,
     workers: int,
     use_gpu: bool,
