@@ -12,7 +12,7 @@ from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, optimize
-from shoal.mixture._refit import MixtureRefit
+from shoal.mixture._fitted import MixtureRefit
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer

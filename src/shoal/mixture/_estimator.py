@@ -3,31 +3,25 @@
 import numbers
 import warnings
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
-from shoal.analysis._resample import Resampler
-from shoal.base import LatentShiftEstimator
-from shoal.base._hooks import made_up_rows
+from shoal.analysis._decide import Evidence
+from shoal.analysis._refits import Trials
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
-from shoal.likelihood._problem import Fit, softmax_classes
+from shoal.likelihood._problem import Fit
 from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
-from shoal.mixture._n_classes import has_signal, pick_n_classes
-from shoal.mixture._refit import (
-    MixtureRefit,
-    diagnosed_rows,
-    evidence_on_a_sample,
-    optimize_out_of_fold,
-)
+from shoal.mixture._fitted import FittedMixture
+from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
 from shoal.mixture._search import Options, Search
 from shoal.probability import canonical_order
 from shoal.validation import (
@@ -42,15 +36,10 @@ from shoal.validation import (
 )
 from shoal.validation._rows import sort_rows
 
-if TYPE_CHECKING:
-    from shoal.analysis._decide import Evidence
-    from shoal.analysis._refits import Trials
-    from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
-
 Array = np.ndarray[Any, Any]
 
 
-class DomainMixture(LatentShiftEstimator):
+class DomainMixture(FittedMixture):
     """Discover classes as the hidden step between a row and its domain.
 
     The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
@@ -154,9 +143,6 @@ class DomainMixture(LatentShiftEstimator):
     >>> matched_accuracy(penguins.labels, model.labels_) > 0.98
     True
     """
-
-    _accept_sparse = True
-    _block_rows = SETTINGS.predict_rows
 
     def __init__(
         self,
@@ -369,59 +355,11 @@ class DomainMixture(LatentShiftEstimator):
         ):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 
-    # ---- hooks --------------------------------------------------------------------
-
-    _fits_in_parts = True
-
-    def _used_columns(self, X: Any) -> Any:
-        return X if self.varying_.all() else X[:, self.varying_]
-
-    def _familiar_space(self, X: Any) -> Any:
-        return self.features_.scaled(self._used_columns(X))
-
-    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
-        classes = self._most_probable(X, codes)
-        return Resampler(classes, MixtureRefit(self, X, codes, weight))
-
-    def _diagnosed_rows(
-        self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
-    ) -> "DiagnosedRows":
-        return diagnosed_rows(self, X, codes, max_rows, rng)
-
-    def _out_of_fold(
-        self, rows: "DiagnosedRows", folds: Array, rng: np.random.Generator
-    ) -> "OutOfFold":
-        return optimize_out_of_fold(self, rows, folds)
-
-    def _evidence(self, X: Any, domains: Any, trials: "Trials") -> "Evidence":
-        return evidence_on_a_sample(self, X, domains, trials)
-
-    def _probe_rows(self, n_rows: int) -> Array:
-        features, used = self.features_, self.varying_
-        return made_up_rows(n_rows, used, features.centre_, features.spread_)
-
-    def _fitted_arrays(self) -> list[Array]:
-        return [self.prevalence_, self.weights_]
-
-    def _pseudo_counts(self, n_rows: int) -> float:
-        return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
-
-    def _reorder_classes(self, order: Array) -> None:
-        super()._reorder_classes(order)
-        self.weights_ = self.weights_[order]
-
-    # ---- prediction ---------------------------------------------------------------
-
-    def _class_given_x(self, X: Any) -> Array:
-        result = np.empty((X.shape[0], self.n_classes_))
-        for rows in gen_batches(X.shape[0], SETTINGS.predict_rows):
-            block = self._used_columns(X[rows])
-            g = softmax_classes(self.features_.logits(block, self.weights_))[0]
-            if g.dtype != np.float64:  # its sum is 1 in single precision only
-                g = g.astype(np.float64)
-                g /= g.sum(axis=0)
-            result[rows] = g.T
-        return result
+    def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
+        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
+        rows = self._training_rows(X, codes, names, None)
+        options = replace(self._options(), n_jobs=trials.n_jobs)
+        return curve_evidence(rows, options, trials)
 
 
 def _amount(name: str, value: Any) -> float | None:

@@ -26,6 +26,8 @@ from shoal.analysis._decide import (
     shows_signal,
     smooth,
 )
+from shoal.analysis._draws import match_by_rows
+from shoal.analysis._refits import Order, Trials
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import LINEAR, FeatureMap
 from shoal.likelihood._held_out import HeldOut, held_out
@@ -85,14 +87,30 @@ def pick_n_classes(
         else:
             break
         curve.extend(points, range(low, high + 1))
-    scores = {count: points[count].held_out for count in sorted(points)}
-    evidence = Evidence(scores, {}, rank, baseline(curve.problem), most)
-    choice = decide(evidence)
+    choice = decide(curve.evidence(points, rank))
     if not choice.signal:
         warnings.warn(
             f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=4
         )
     return choice.fallback
+
+
+def curve_evidence(rows: TrainingRows, options: Options, trials: Trials) -> Evidence:
+    """The curve behind :func:`shoal.choose_n_classes`, with the stability of each k."""
+    rng, order = trials.rng, trials.order
+    rank = quiet_rank(rows, options, rng)
+    candidates = trials.candidates(rank.n_classes, rows.n_domains)
+    most = candidates[-1]
+    curve = make_curve(rows, rank.n_classes, most, options, rng, trials.n_folds)
+    points: dict[int, Point] = {}
+    for some in order.groups(candidates, rank.n_classes):
+        curve.extend(points, some)
+    seeds = rng.integers(2**31 - 1, size=trials.n_resamples)
+    stability = {
+        count: curve.stability(points[count].fit, seeds, order)
+        for count in sorted(points)
+    }
+    return curve.evidence(points, rank, stability)
 
 
 def has_signal(
@@ -176,6 +194,35 @@ class Curve:
             for corners, weights in starts
         )
         return min(fits, key=lambda fit: fit.objective)
+
+    def evidence(
+        self,
+        points: dict[int, Point],
+        rank: RankResult,
+        stability: dict[int, float] | None = None,
+    ) -> Evidence:
+        """What the points found so far say."""
+        scores = {count: points[count].held_out for count in sorted(points)}
+        chance = baseline(self.problem)
+        return Evidence(scores, stability or {}, rank, chance, self.problem.n_domains)
+
+    def stability(self, fit: Fit, seeds: Array, order: Order) -> float:
+        """Mean share of rows that keep their class when rows are drawn again."""
+        classes, n_classes = self.classes(fit), len(fit.weights)
+
+        def agreement(seed: int) -> float:
+            if order.late():
+                return float("nan")
+            other = self.refit(n_classes, np.random.default_rng(seed))
+            found = self.classes(other)
+            same = match_by_rows(classes, found, n_classes)[found] == classes
+            return float(self.problem.row_weight @ same)
+
+        found = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
+            delayed(agreement)(int(seed)) for seed in seeds
+        )
+        known = [share for share in found if share == share]
+        return float(np.mean(known)) if known else float("nan")
 
     def refit(self, n_classes: int, generator: np.random.Generator) -> Fit:
         """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""

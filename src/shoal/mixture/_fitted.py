@@ -1,17 +1,24 @@
-"""A fitted DomainMixture once more: resampled, out of fold, with other classes."""
+"""What a fitted DomainMixture says: predictions, hooks, and resamples of it."""
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.utils import gen_batches
 
-from shoal.analysis._decide import Evidence
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
-from shoal.analysis._refits import Order, Trials
+from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
-from shoal.likelihood._problem import Fit, MixtureProblem, optimize
+from shoal.base import LatentShiftEstimator
+from shoal.base._hooks import made_up_rows
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._problem import (
+    Fit,
+    MixtureProblem,
+    Penalties,
+    optimize,
+    softmax_classes,
+)
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     cluster_counts,
@@ -20,12 +27,88 @@ from shoal.likelihood._starts import (
     joint_table,
     optimize_from,
 )
-from shoal.mixture._n_classes import Curve, Point, baseline, make_curve, quiet_rank
 from shoal.probability import TINY, domain_given_class, normalize_rows
-from shoal.validation import check_X_domains, row_weights
+from shoal.validation import row_weights
 from shoal.validation._rows import canonical_rows
 
 Array = np.ndarray[Any, Any]
+
+
+class FittedMixture(LatentShiftEstimator):
+    """Features, a softmax on them and penalties, all fitted."""
+
+    features_: FeatureMap
+    penalties_: Penalties
+    varying_: Array
+    weights_: Array
+
+    _accept_sparse = True
+    _block_rows = SETTINGS.predict_rows
+    _fits_in_parts = True
+
+    def _class_given_x(self, X: Any) -> Array:
+        result = np.empty((X.shape[0], self.n_classes_))
+        for rows in gen_batches(X.shape[0], SETTINGS.predict_rows):
+            block = self._used_columns(X[rows])
+            g = softmax_classes(self.features_.logits(block, self.weights_))[0]
+            if g.dtype != np.float64:  # its sum is 1 in single precision only
+                g = g.astype(np.float64)
+                g /= g.sum(axis=0)
+            result[rows] = g.T
+        return result
+
+    # ---- hooks --------------------------------------------------------------------
+
+    def _used_columns(self, X: Any) -> Any:
+        return X if self.varying_.all() else X[:, self.varying_]
+
+    def _familiar_space(self, X: Any) -> Any:
+        return self.features_.scaled(self._used_columns(X))
+
+    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
+        classes = self._most_probable(X, codes)
+        return Resampler(classes, MixtureRefit(self, X, codes, weight))
+
+    def _diagnosed_rows(
+        self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
+    ) -> DiagnosedRows:
+        """Rows with the features of the fit, and at most its ridge."""
+        X, rows = sample_rows(self, X, codes, max_rows, rng)
+        classes = self._posterior(X, rows.codes, None)
+        ridge = min(self.penalties_.ridge, DiagnosedRows.ridge)
+        return DiagnosedRows(X, rows, self.features_, classes, ridge=ridge)
+
+    def _out_of_fold(
+        self, rows: DiagnosedRows, folds: Array, rng: np.random.Generator
+    ) -> OutOfFold:
+        """Fits without each fold, from the fitted q(d|y): in its basin."""
+        problem, n_folds = rows.problem, int(folds.max()) + 1
+        start, n_joint = self.domain_given_class_, SETTINGS.out_of_fold_joint
+        class_given_x = np.empty((problem.n_rows, len(start)))
+        corners = np.empty((n_folds, *start.shape))
+        weight = np.empty((n_folds, len(start)))
+        for fold in range(n_folds):
+            train = problem.take(np.flatnonzero(folds != fold))
+            test = np.flatnonzero(folds == fold)
+            fit = optimize_from(train, start, self.penalties_, n_joint=n_joint)
+            class_given_x[test] = problem.take(test).class_given_x(fit.weights)
+            corners[fold] = fit.domain_given_class
+            weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
+        return OutOfFold(class_given_x, corners, weight)
+
+    def _probe_rows(self, n_rows: int) -> Array:
+        features, used = self.features_, self.varying_
+        return made_up_rows(n_rows, used, features.centre_, features.spread_)
+
+    def _fitted_arrays(self) -> list[Array]:
+        return [self.prevalence_, self.weights_]
+
+    def _pseudo_counts(self, n_rows: int) -> float:
+        return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
+
+    def _reorder_classes(self, order: Array) -> None:
+        super()._reorder_classes(order)
+        self.weights_ = self.weights_[order]
 
 
 class MixtureRefit:
@@ -139,85 +222,3 @@ class MixtureRefit:
 
     def _classify(self, class_given_x: Array, corners: Array) -> Array:
         return np.asarray((class_given_x * corners.T[self.codes]).argmax(axis=1))
-
-
-# ---- diagnose ------------------------------------------------------------------------
-
-
-def diagnosed_rows(
-    estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
-) -> DiagnosedRows:
-    """Rows with the features of the fit, and at most its ridge."""
-    X, rows = sample_rows(estimator, X, codes, max_rows, rng)
-    return DiagnosedRows(
-        X,
-        rows,
-        estimator.features_,
-        estimator._posterior(X, rows.codes, None),
-        ridge=min(estimator.penalties_.ridge, DiagnosedRows.ridge),
-    )
-
-
-def optimize_out_of_fold(
-    estimator: Any, rows: DiagnosedRows, folds: Array
-) -> OutOfFold:
-    """Fits without each fold, from the fitted q(d|y): in its basin."""
-    problem, n_folds = rows.problem, int(folds.max()) + 1
-    start, penalties = estimator.domain_given_class_, estimator.penalties_
-    class_given_x = np.empty((problem.n_rows, len(start)))
-    corners, weight = np.empty((n_folds, *start.shape)), np.empty((n_folds, len(start)))
-    for fold in range(n_folds):
-        train = problem.take(np.flatnonzero(folds != fold))
-        test = np.flatnonzero(folds == fold)
-        fit = optimize_from(train, start, penalties, n_joint=SETTINGS.out_of_fold_joint)
-        class_given_x[test] = problem.take(test).class_given_x(fit.weights)
-        corners[fold] = fit.domain_given_class
-        weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
-    return OutOfFold(class_given_x, corners, weight)
-
-
-# ---- other numbers of classes --------------------------------------------------------
-
-
-def evidence_on_a_sample(model: Any, X: Any, domains: Any, trials: Trials) -> Evidence:
-    """The curve of held-out likelihood from fits that share features and folds."""
-    X, codes, names = check_X_domains(model, X, domains, accept_sparse=True)
-    rows = model._training_rows(X, codes, names, None)
-    options = replace(model._options(), n_jobs=trials.n_jobs)
-    rng, order = trials.rng, trials.order
-    rank = quiet_rank(rows, options, rng)
-    candidates = trials.candidates(rank.n_classes, rows.n_domains)
-    curve = make_curve(
-        rows, rank.n_classes, candidates[-1], options, rng, trials.n_folds
-    )
-    points: dict[int, Point] = {}
-    for some in order.groups(candidates, rank.n_classes):
-        curve.extend(points, some)
-    seeds = rng.integers(2**31 - 1, size=trials.n_resamples)
-    tried = sorted(points)
-    return Evidence(
-        {count: points[count].held_out for count in tried},
-        {count: _stability(curve, points[count].fit, seeds, order) for count in tried},
-        rank,
-        baseline(curve.problem),
-        rows.n_domains,
-    )
-
-
-def _stability(curve: Curve, fit: Fit, seeds: Array, order: Order) -> float:
-    """Mean share of rows that keep their class when rows are drawn again."""
-    classes, n_classes = curve.classes(fit), len(fit.weights)
-
-    def agreement(seed: int) -> float:
-        if order.late():
-            return float("nan")
-        other = curve.refit(n_classes, np.random.default_rng(seed))
-        found = curve.classes(other)
-        same = match_by_rows(classes, found, n_classes)[found] == classes
-        return float(curve.problem.row_weight @ same)
-
-    found = Parallel(n_jobs=curve.options.n_jobs, prefer="threads")(
-        delayed(agreement)(int(seed)) for seed in seeds
-    )
-    known = [share for share in found if share == share]
-    return float(np.mean(known)) if known else float("nan")
