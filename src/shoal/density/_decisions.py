@@ -1,0 +1,80 @@
+"""The numbers that decide something in this package, each with its reason."""
+
+from dataclasses import dataclass
+
+__all__ = ["DECISIONS", "Decisions"]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Set on the development tables (``results/tabular/density.json``).
+
+    Attributes
+    ----------
+    mix_rows : float
+        Imaginary rows, mixed like all domains together, that each domain has beside
+        its own: enough to keep a class of a small domain off zero.
+    extra_shape_rows : float
+        Imaginary rows of the prior's shape in each class, beyond one for each column:
+        with fewer, a class of a few rows would shrink to a point.
+    drift_rows : float
+        Imaginary rows without drift in each domain.
+    least_variance : float
+        Share of a column's variance that no class may go below: repeated rows would
+        make a density infinite.
+    first_tail : float
+        Degrees of freedom that climbs begin with. Heavy tails forgive a bad start.
+    tails : tuple of float
+        Degrees of freedom to choose from; the last is the Gaussian.
+    tail_every : int
+        Iterations between two looks at the tail: it moves slowly.
+    quick_iter, quick_tol : int, float
+        Of a start's first climb; only the best go on.
+    n_finalists : int
+        Starts that are climbed to the end: after the quick climb the order of the
+        first few may still change.
+    n_folds : int
+        Of held-out comparisons; three suffice where a row is worth its nats.
+    sure : float
+        Standard errors by which drift, or one more class, must win: both cost
+        something if they are not there.
+    most_columns : int
+        Wider tables are seen through that many principal components: covariances
+        cost the cube, and small ones say nothing.
+    rows_per_component : int
+        Rows that a principal component must have.
+    most_patterns : int
+        Patterns of missing values beyond which only "diag" is tried: each needs a
+        matrix of its own.
+    most_classes : int
+        Largest number of classes that is tried unasked.
+    patience : int
+        Numbers of classes in a row without a gain after which no more are tried.
+    collapsed : float
+        A class with a smaller share holds almost no rows.
+    block_rows : int
+        Rows whose densities are computed together, for memory.
+    """
+
+    mix_rows: float = 5.0
+    extra_shape_rows: float = 2.0
+    drift_rows: float = 10.0
+    least_variance: float = 1e-6
+    first_tail: float = 10.0
+    tails: tuple[float, ...] = (3.0, 5.0, 10.0, 25.0, float("inf"))
+    tail_every: int = 5
+    quick_iter: int = 30
+    quick_tol: float = 1e-3
+    n_finalists: int = 2
+    n_folds: int = 3
+    sure: float = 2.0
+    most_columns: int = 50
+    rows_per_component: int = 10
+    most_patterns: int = 400
+    most_classes: int = 12
+    patience: int = 2
+    collapsed: float = 1e-3
+    block_rows: int = 16_384
+
+
+DECISIONS = Decisions()

@@ -1,0 +1,460 @@
+"""EM for p_d(x) = sum_y p_d(y) p(x|y): the two steps as plain functions, and the climb.
+
+Classes may have several components, with weights that are the same in all domains; a
+domain mixes classes, and may move all of them by an offset (its drift). Penalties are
+imaginary rows: of a fixed shape in each component, of the common mix in each domain,
+without drift in each domain.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from shoal.density._decisions import DECISIONS
+from shoal.density._gaussian import (
+    Pattern,
+    fill_in,
+    log_density,
+    of_columns,
+    squared_distances,
+    tail_weights,
+)
+
+Array = np.ndarray[Any, Any]
+
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to fit, in standardized columns.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Zero where a value misses.
+    codes : ndarray of shape (n_rows,)
+        Domain of each row.
+    weight : ndarray of shape (n_rows,)
+    n_domains : int
+    patterns : tuple of Pattern
+        Empty where no value misses.
+    """
+
+    X: Array
+    codes: Array
+    weight: Array
+    n_domains: int
+    patterns: tuple[Pattern, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A mixture: what classes look like and how domains mix them.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n_components, n_columns)
+    covariance : ndarray
+        As ``kind`` says, see :mod:`shoal.density._gaussian`.
+    kind : {"tied", "diag", "full"}
+    tail : float
+        Degrees of freedom; inf for Gaussians.
+    owner : ndarray of shape (n_components,)
+        Class of each component.
+    share : ndarray of shape (n_components,)
+        Weight of each component in its class.
+    mix : ndarray of shape (n_domains, n_classes)
+        p_d(y).
+    drift : ndarray of shape (n_domains, n_columns) or None
+    """
+
+    means: Array
+    covariance: Array
+    kind: str
+    tail: float
+    owner: Array
+    share: Array
+    mix: Array
+    drift: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Imaginary rows.
+
+    Attributes
+    ----------
+    shape : ndarray of shape (n_columns, n_columns)
+        Covariance of the imaginary rows of each component, positive definite.
+    shape_rows, mix_rows, drift_rows : float
+        How many there are; ``mix_rows`` inf gives all domains one mix, ``drift_rows``
+        inf leaves no drift.
+    """
+
+    shape: Array
+    shape_rows: float
+    mix_rows: float = DECISIONS.mix_rows
+    drift_rows: float = float("inf")
+
+
+class Expected(NamedTuple):
+    """Result of an E step.
+
+    Attributes
+    ----------
+    component_given_x : ndarray of shape (n_rows, n_components)
+        In the domain of each row.
+    pull : ndarray of shape (n_rows, n_components)
+        How much a row counts for means and covariances; 1 for Gaussians.
+    log_likelihood : ndarray of shape (n_rows,)
+        log p(x|d).
+    """
+
+    component_given_x: Array
+    pull: Array
+    log_likelihood: Array
+
+
+class Moments(NamedTuple):
+    """Weighted sums over rows, one entry for each component."""
+
+    mass: Array  # (c,)
+    pull: Array  # (c,), the mass that counts for means
+    first: Array  # (c, p)
+    second: Array  # (p, p), (c, p) or (c, p, p)
+
+
+# ---- the E step ------------------------------------------------------------------
+
+
+def component_densities(
+    X: Array, patterns: tuple[Pattern, ...], density: Density
+) -> tuple[Array, Array]:
+    """log p(x|component) and the pull of rows that are free of drift."""
+    shape = density.means, density.covariance, density.kind
+    if not patterns:
+        squares, log_determinants = squared_distances(X, *shape)
+        of_tail = X.shape[1], density.tail
+        logs = log_density(squares, log_determinants, *of_tail)
+        return logs, tail_weights(squares, *of_tail)
+    logs = np.empty((len(X), len(density.means)))
+    pull = np.empty_like(logs)
+    for rows, seen in patterns:
+        squares, log_determinants = squared_distances(
+            X[np.ix_(rows, seen)],
+            density.means[:, seen],
+            of_columns(density.covariance, density.kind, seen),
+            density.kind,
+        )
+        of_tail = int(seen.sum()), density.tail
+        logs[rows] = log_density(squares, log_determinants, *of_tail)
+        pull[rows] = tail_weights(squares, *of_tail)
+    return logs, pull
+
+
+def without_drift(rows: Rows, drift: Array | None) -> Array:
+    """Rows as they would look in a domain without drift."""
+    return rows.X if drift is None else rows.X - drift[rows.codes]
+
+
+def expect(rows: Rows, density: Density) -> Expected:
+    """E step: which component each row is from, and how likely it is in its domain."""
+    X = without_drift(rows, density.drift)
+    logs, pull = component_densities(X, rows.patterns, density)
+    log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
+    logs += (log_mix + np.log(density.share))[rows.codes]
+    top = logs.max(axis=1, keepdims=True)
+    given = np.exp(logs - top)
+    total = given.sum(axis=1, keepdims=True)
+    given /= total
+    return Expected(given, pull, (np.log(total) + top)[:, 0])
+
+
+# ---- the M step ------------------------------------------------------------------
+
+
+def maximize(rows: Rows, expected: Expected, density: Density, prior: Prior) -> Density:
+    """M step, one part after the other: mix, means and covariances, drift.
+
+    ``density`` is the one that ``expected`` comes from; it says how missing values
+    hang on the seen ones.
+    """
+    mass = expected.component_given_x * rows.weight[:, None]
+    mix, share = _mixes(rows, mass, density.owner, prior)
+    X = without_drift(rows, density.drift)
+    moments = _moments(X, rows.patterns, mass, mass * expected.pull, density)
+    means, covariance = _shapes(moments, density.kind, prior)
+    new = replace(density, means=means, covariance=covariance, share=share, mix=mix)
+    if np.isinf(prior.drift_rows):
+        return new
+    return replace(new, drift=_drift(rows, X, mass * expected.pull, density, new, prior))
+
+
+def _mixes(
+    rows: Rows, mass: Array, owner: Array, prior: Prior
+) -> tuple[Array, Array]:
+    """p_d(y), shrunken to the common mix, and the weight of components in classes."""
+    n_classes = int(owner.max()) + 1
+    member = np.eye(n_classes)[owner]
+    counts = np.zeros((rows.n_domains, n_classes))
+    by_component = mass.sum(axis=0)
+    np.add.at(counts, rows.codes, mass @ member)
+    common = counts.sum(axis=0) / counts.sum()
+    if np.isinf(prior.mix_rows):
+        mix = np.tile(common, (rows.n_domains, 1))
+    else:
+        mix = counts + prior.mix_rows * common
+        mix /= np.maximum(mix.sum(axis=1, keepdims=True), TINY)
+    by_class = (by_component @ member)[owner]
+    share = np.divide(
+        by_component, by_class, out=1 / member.sum(axis=0)[owner], where=by_class > 0
+    )
+    return mix, np.maximum(share, TINY)
+
+
+def _moments(
+    X: Array,
+    patterns: tuple[Pattern, ...],
+    mass: Array,
+    pulled: Array,
+    density: Density,
+) -> Moments:
+    """Expected sums of rows and of their products."""
+    kind = density.kind
+    total, pull = mass.sum(axis=0), pulled.sum(axis=0)
+    if not patterns:
+        return Moments(total, pull, pulled.T @ X, _products(X, pulled, kind))
+    first = np.zeros_like(density.means)
+    second = np.zeros_like(density.covariance)
+    shape = density.means, density.covariance, kind
+    for rows, seen in patterns:
+        filled = fill_in(X[rows], *shape, seen)
+        left = filled.covariance * _expand(mass[rows].sum(axis=0), filled.covariance)
+        second += left.sum(axis=0) if kind == "tied" else left
+        for component, mean in enumerate(filled.mean):
+            count = pulled[rows, component]
+            first[component] += count @ mean
+            if kind == "tied":
+                second += (mean.T * count) @ mean
+            elif kind == "diag":
+                second[component] += count @ mean**2
+            else:
+                second[component] += (mean.T * count) @ mean
+    return Moments(total, pull, first, second)
+
+
+def _products(X: Array, pulled: Array, kind: str) -> Array:
+    if kind == "diag":
+        return pulled.T @ X**2
+    if kind == "tied":
+        return (X.T * pulled.sum(axis=1)) @ X
+    return np.stack([(X.T * count) @ X for count in pulled.T])
+
+
+def _expand(values: Array, like: Array) -> Array:
+    """One value for each component, shaped to multiply an array of components."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))
+
+
+def _shapes(moments: Moments, kind: str, prior: Prior) -> tuple[Array, Array]:
+    """Means and covariances; each component has imaginary rows of the prior's shape."""
+    mass, pull, first, second = moments
+    means = first / np.maximum(pull, TINY)[:, None]
+    imaginary = prior.shape_rows
+    if kind == "diag":
+        scatter = second - pull[:, None] * means**2
+        scatter = np.maximum(scatter, 0) + imaginary * np.diagonal(prior.shape)
+        return means, scatter / (mass + imaginary)[:, None]
+    if kind == "tied":
+        scatter = second - (means.T * pull) @ means + imaginary * prior.shape
+        return means, scatter / (mass.sum() + imaginary)
+    scatter = second - pull[:, None, None] * means[:, :, None] * means[:, None, :]
+    scatter += imaginary * prior.shape
+    return means, scatter / (mass + imaginary)[:, None, None]
+
+
+def _drift(
+    rows: Rows, X: Array, pulled: Array, old: Density, new: Density, prior: Prior
+) -> Array:
+    """Offset of each domain, shrunken to none in units of the prior's shape."""
+    n_columns = X.shape[1]
+    before = np.zeros((rows.n_domains, n_columns)) if old.drift is None else old.drift
+    pull = np.zeros((rows.n_domains, pulled.shape[1]))
+    np.add.at(pull, rows.codes, pulled)
+    apart = _sums_by_domain(rows, X, pulled, old)  # (d, c, p), without the old drift
+    apart += pull[:, :, None] * (before[:, None, :] - new.means)
+    if new.kind == "diag":
+        precision = 1 / new.covariance
+        anchor = prior.drift_rows / np.diagonal(prior.shape)
+        return np.einsum("dcp,cp->dp", apart, precision) / (pull @ precision + anchor)
+    anchor = prior.drift_rows * np.linalg.inv(prior.shape)
+    precision = np.linalg.inv(new.covariance)
+    if new.kind == "tied":
+        right = apart.sum(axis=1) @ precision
+        left = pull.sum(axis=1)[:, None, None] * precision + anchor
+    else:
+        right = np.einsum("dcp,cpq->dq", apart, precision)
+        left = np.einsum("dc,cpq->dpq", pull, precision) + anchor
+    return np.linalg.solve(left, right[:, :, None])[:, :, 0]
+
+
+def _sums_by_domain(rows: Rows, X: Array, pulled: Array, density: Density) -> Array:
+    """Sums of (expected) rows by domain and component."""
+    sums = np.zeros((rows.n_domains, pulled.shape[1], X.shape[1]))
+    if not rows.patterns:
+        for code in range(rows.n_domains):
+            own = rows.codes == code
+            sums[code] = pulled[own].T @ X[own]
+        return sums
+    shape = density.means, density.covariance, density.kind
+    for numbers, seen in rows.patterns:
+        filled = fill_in(X[numbers], *shape, seen).mean * pulled[numbers].T[:, :, None]
+        np.add.at(sums, rows.codes[numbers], filled.swapaxes(0, 1))
+    return sums
+
+
+# ---- the climb -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Where a climb ended.
+
+    Attributes
+    ----------
+    density : Density
+    expected : Expected
+        Of the rows under ``density``.
+    objective : float
+        Mean penalized log-likelihood of a row.
+    history : list of float
+        The objective after each iteration.
+    converged : bool
+    """
+
+    density: Density
+    expected: Expected
+    objective: float
+    history: list[float]
+    converged: bool
+
+
+def climb(
+    rows: Rows,
+    expected: Expected,
+    density: Density,
+    prior: Prior,
+    *,
+    max_iter: int,
+    tol: float,
+    choose_tail: bool = False,
+) -> Fit:
+    """EM from an E step until an iteration gains less than ``tol`` nats a row.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-3, 1, (50, 1)), rng.normal(3, 1, (50, 1))])
+    >>> rows = Rows(X, np.arange(100) % 2, np.ones(100), 2)
+    >>> left = np.eye(2)[(X[:, 0] > 0).astype(int)]
+    >>> density = blank(rows, left, np.arange(2), "full", np.inf)
+    >>> first = Expected(left, np.ones((100, 2)), np.zeros(100))
+    >>> fit = climb(rows, first, density, Prior(np.eye(1), 1.0), max_iter=50, tol=1e-6)
+    >>> bool(np.all(np.diff(fit.history) > -1e-9)), fit.converged
+    (True, True)
+    """
+    history: list[float] = []
+    for iteration in range(max_iter):
+        density = maximize(rows, expected, density, prior)
+        if choose_tail and iteration % DECISIONS.tail_every == DECISIONS.tail_every - 1:
+            density = replace(density, tail=_best_tail(rows, density))
+        expected = expect(rows, density)
+        history.append(_objective(rows, expected, density, prior))
+        if iteration and history[-1] - history[-2] < tol:
+            return Fit(density, expected, history[-1], history, True)
+    return Fit(density, expected, history[-1], history, False)
+
+
+def blank(
+    rows: Rows, given: Array, owner: Array, kind: str, tail: float
+) -> Density:
+    """A density to begin with: means of a partition, variances of the columns.
+
+    ``given`` has one column for each component. Missing values count neither way.
+    """
+    seen = np.ones(rows.X.shape, dtype=bool)
+    for pattern in rows.patterns:
+        seen[pattern.rows] = pattern.seen
+    mass = given * rows.weight[:, None]
+    means = (mass.T @ rows.X) / np.maximum(mass.T @ seen, TINY)
+    variance = rows.weight @ rows.X**2 / np.maximum(rows.weight @ seen, TINY)
+    variance = np.maximum(variance, DECISIONS.least_variance)
+    covariance = {
+        "tied": np.diag(variance),
+        "diag": np.tile(variance, (len(owner), 1)),
+        "full": np.tile(np.diag(variance), (len(owner), 1, 1)),
+    }[kind]
+    n_classes = int(owner.max()) + 1
+    mix = np.full((rows.n_domains, n_classes), 1 / n_classes)
+    share = 1 / np.bincount(owner)[owner]
+    return Density(means, covariance, kind, tail, owner, share, mix)
+
+
+def _best_tail(rows: Rows, density: Density) -> float:
+    """The likeliest degrees of freedom, all else kept (one choice for all classes)."""
+    place = DECISIONS.tails.index(density.tail)
+    near = DECISIONS.tails[max(place - 1, 0) : place + 2]
+    likelihood = {
+        tail: rows.weight @ expect(rows, replace(density, tail=tail)).log_likelihood
+        for tail in near
+    }
+    return max(near, key=lambda tail: likelihood[tail])
+
+
+def _objective(
+    rows: Rows, expected: Expected, density: Density, prior: Prior
+) -> float:
+    """Mean log-likelihood of a row, with the imaginary rows of shapes and drift."""
+    total = rows.weight.sum()
+    value = float(rows.weight @ expected.log_likelihood)
+    stack = density.covariance
+    if density.kind == "diag":
+        shape = np.diagonal(prior.shape)
+        size = np.log(stack).sum() + (shape / stack).sum()
+    else:
+        stack = stack.reshape(-1, *prior.shape.shape)
+        size = np.linalg.slogdet(stack)[1].sum()
+        size += np.trace(np.linalg.solve(stack, prior.shape), axis1=1, axis2=2).sum()
+    value -= prior.shape_rows / 2 * size
+    if density.drift is not None:
+        scaled = np.linalg.solve(_drift_shape(density, prior), density.drift.T)
+        value -= prior.drift_rows / 2 * float((density.drift.T * scaled).sum())
+    return float(value / total)
+
+
+def _drift_shape(density: Density, prior: Prior) -> Array:
+    if density.kind == "diag":
+        return np.diag(np.diagonal(prior.shape))
+    return prior.shape
+
+
+def mean_log_likelihood(rows: Rows, density: Density) -> float:
+    """Mean log p(x|d) of rows, in nats."""
+    each = expect(rows, density).log_likelihood
+    return float(rows.weight @ each / rows.weight.sum())
+
+
+def class_log_densities(
+    X: Array, patterns: tuple[Pattern, ...], density: Density
+) -> Array:
+    """log p(x|y) of rows without drift, of shape (n_rows, n_classes)."""
+    logs = component_densities(X, patterns, density)[0] + np.log(density.share)
+    if len(density.owner) == density.mix.shape[1]:
+        return logs
+    result = np.empty((len(X), density.mix.shape[1]))
+    for y in range(result.shape[1]):
+        result[:, y] = logsumexp(logs[:, density.owner == y], axis=1)
+    return result

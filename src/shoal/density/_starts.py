@@ -1,0 +1,137 @@
+"""Partitions to begin with, and the best climb of several."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import BisectingKMeans, KMeans
+from sklearn.covariance import ledoit_wolf
+
+from shoal.density._decisions import DECISIONS
+from shoal.density._em import Expected, Fit, Prior, Rows, blank, climb
+
+Array = np.ndarray[Any, Any]
+
+
+class Start(NamedTuple):
+    """A partition of the rows into components."""
+
+    name: str
+    labels: Array  # (n_rows,)
+
+
+class Options(NamedTuple):
+    """What the caller asked of every climb."""
+
+    n_components: int = 1  # of a class
+    tail: float | None = None  # None: chosen
+    n_init: int = 8
+    max_iter: int = 300
+    tol: float = 1e-5
+
+
+def make_prior(rows: Rows, n_classes: int, seed: int) -> Prior:
+    """Imaginary rows shaped like the rows of k-means clusters around their centres.
+
+    The shape is that of all clusters together, shrunken (Ledoit and Wolf) until it can
+    be inverted; it is the same for all starts, so that these can be compared.
+    """
+    labels = _kmeans(rows, n_classes, seed)
+    given = np.eye(n_classes)[labels]
+    centres = blank(rows, given, np.arange(n_classes), "diag", np.inf).means
+    apart = rows.X - centres[labels]
+    for pattern in rows.patterns:  # what misses is not apart from anything
+        apart[np.ix_(pattern.rows, ~pattern.seen)] = 0
+    apart *= np.sqrt(rows.weight / rows.weight.mean())[:, None]
+    shape = ledoit_wolf(apart, assume_centered=True)[0]
+    shape[np.diag_indices_from(shape)] += DECISIONS.least_variance
+    return Prior(shape, rows.X.shape[1] + DECISIONS.extra_shape_rows)
+
+
+def best_fit(
+    rows: Rows,
+    n_classes: int,
+    kind: str,
+    prior: Prior,
+    options: Options,
+    rng: np.random.Generator,
+) -> tuple[str, Fit]:
+    """The start whose climb ends highest, and where it ends.
+
+    All starts climb a little; the best of them to the end.
+    """
+    quick = options._replace(max_iter=DECISIONS.quick_iter, tol=DECISIONS.quick_tol)
+    tried = [
+        (start.name, climb_from(rows, start.labels, n_classes, kind, prior, quick))
+        for start in list_starts(rows, n_classes, options, rng)
+    ]
+    tried.sort(key=lambda one: -one[1].objective)
+    finished = [
+        (name, continue_from(rows, fit, prior, options))
+        for name, fit in tried[: DECISIONS.n_finalists]
+    ]
+    return max(finished, key=lambda one: one[1].objective)
+
+
+def climb_from(
+    rows: Rows, labels: Array, n_classes: int, kind: str, prior: Prior, options: Options
+) -> Fit:
+    """EM from a partition into components, those of a class side by side."""
+    owner = np.repeat(np.arange(n_classes), options.n_components)
+    given = np.eye(len(owner))[labels]
+    tail = DECISIONS.first_tail if options.tail is None else options.tail
+    density = blank(rows, given, owner, kind, tail)
+    first = Expected(given, np.ones_like(given), np.zeros(len(given)))
+    return _climb(rows, first, density, prior, options)
+
+
+def continue_from(rows: Rows, fit: Fit, prior: Prior, options: Options) -> Fit:
+    """More of the same climb."""
+    return _climb(rows, fit.expected, fit.density, prior, options)
+
+
+def _climb(
+    rows: Rows, first: Expected, density: Any, prior: Prior, options: Options
+) -> Fit:
+    return climb(
+        rows,
+        first,
+        density,
+        prior,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        choose_tail=options.tail is None,
+    )
+
+
+def list_starts(
+    rows: Rows, n_classes: int, options: Options, rng: np.random.Generator
+) -> Iterator[Start]:
+    """Partitions by splitting, by k-means and around random rows, in turn."""
+    count = min(n_classes * options.n_components, len(rows.X))
+    for number in range(options.n_init):
+        seed = int(rng.integers(2**31 - 1))
+        if number == 0:
+            yield Start("split", _split(rows, count, seed))
+        elif number % 2:
+            yield Start("k-means", _kmeans(rows, count, seed))
+        else:
+            yield Start("random", _around_random_rows(rows, count, seed))
+
+
+def _kmeans(rows: Rows, count: int, seed: int) -> Array:
+    kmeans = KMeans(count, n_init=1, random_state=seed)
+    return np.asarray(kmeans.fit(rows.X, sample_weight=rows.weight).labels_)
+
+
+def _split(rows: Rows, count: int, seed: int) -> Array:
+    """The widest cluster is cut in two until there are enough."""
+    cut = BisectingKMeans(count, random_state=seed)
+    return np.asarray(cut.fit(rows.X, sample_weight=rows.weight).labels_)
+
+
+def _around_random_rows(rows: Rows, count: int, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    centres = rows.X[rng.choice(len(rows.X), count, replace=False)]
+    squares = (centres**2).sum(axis=1) - 2 * rows.X @ centres.T
+    return np.asarray(squares.argmin(axis=1))
