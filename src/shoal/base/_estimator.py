@@ -55,6 +55,7 @@ class LatentShiftEstimator(
 
     # What check_X accepts at predict; a subclass may widen it.
     _accept_sparse = False
+    _allow_nan = False
     _input_dtype: Any = (np.float64, np.float32)
     # Rows that are predicted together: what a block needs beyond the result comes once.
     # None: all of them, for what must be asked once.
@@ -402,7 +403,11 @@ class LatentShiftEstimator(
 
     def _check_rows(self, X: Any) -> Any:
         return check_X(
-            self, X, accept_sparse=self._accept_sparse, dtype=self._input_dtype
+            self,
+            X,
+            accept_sparse=self._accept_sparse,
+            dtype=self._input_dtype,
+            allow_nan=self._allow_nan,
         )
 
     def _encode_domains(self, domains: Any, n_rows: int) -> Array:
@@ -435,6 +440,7 @@ class LatentShiftEstimator(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.input_tags.allow_nan = self._allow_nan
         # Not a classifier; but scikit-learn's sparse checks read of anything that has
         # predict_proba whether its columns are the values of y. Ours are not.
         tags.classifier_tags = ClassifierTags(multi_class=False)

@@ -1,129 +1,103 @@
 """Choices on held-out rows: shape of the classes, drift, number of classes.
 
-Shapes are judged by the likelihood of the domains, log q(d|x) through the classes, and
-not by that of the rows: log p(x|d) also rewards a shape for following p(x) where no
-class is. Drift and the number of classes are judged by log p(x|d), since the domains
-cannot tell drift from a mix, nor more classes than there are domains.
+Shapes and the number of classes are judged by the likelihood of the domains, log q(d|x)
+through the classes. The likelihood of the rows, log p(x|d), also rewards following p(x)
+where no class is: no class of a real table is Gaussian, so that more classes and freer
+shapes always win it. It decides where the domains cannot, and on drift, which they
+would take for a mix.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import (
-    Density,
-    Fit,
-    Prior,
-    Rows,
-    class_log_densities,
-    expect,
-    without_drift,
-)
+from shoal.density._em import Expected, Fit, Prior, expect
 from shoal.density._gaussian import Pattern
-from shoal.density._starts import Options, continue_from
+from shoal.density._model import Density, Rows, class_log_densities, without_drift
+from shoal.density._starts import Options, best_fit, continue_from, make_prior
+from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY, domain_given_class
+from shoal.validation import row_weights
+from shoal.validation._sampling import fold_of_rows, stratified_sample
 
 Array = np.ndarray[Any, Any]
 
 
+class Judged(NamedTuple):
+    """Log-likelihoods of rows that a fit has not seen."""
+
+    rows: HeldOut  # log p(x|d), rows counted alike
+    domains: HeldOut  # log q(d|x) through the classes, domains counted alike
+
+
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Log-likelihoods of rows that a fit has not seen, one number for each row.
+class Solution:
+    """What was chosen, and what it was chosen from.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_rows,)
-        log p(x|d).
-    domains : ndarray of shape (n_rows,)
-        log q(d|x) through the classes, domains weighted equally.
-    weight : ndarray of shape (n_rows,)
-        Of rows, adding up to 1.
-    fair : ndarray of shape (n_rows,)
-        The same with every domain counted alike, for ``domains``.
+    fit : Fit
+        On all rows.
+    prior : Prior
+    start : str
+    judged : dict of str to Judged
+        By setting: a covariance, or a covariance with drift.
     """
 
-    rows: Array
-    domains: Array
-    weight: Array
-    fair: Array
-
-    @property
-    def mean(self) -> float:
-        """Mean log p(x|d)."""
-        return float(self.weight @ self.rows)
-
-    @property
-    def score(self) -> float:
-        """Mean over domains of their mean log q(d|x)."""
-        return float(self.fair @ self.domains)
-
-    def gain(self, other: "HeldOut") -> tuple[float, float]:
-        """Gain of log p(x|d) over another fit, and its standard error."""
-        return mean_and_error(self.rows - other.rows, self.weight)
+    fit: Fit
+    prior: Prior
+    start: str
+    judged: dict[str, Judged] = field(default_factory=dict)
 
 
-def mean_and_error(each: Array, weight: Array) -> tuple[float, float]:
-    """Weighted mean and its standard error."""
-    weight = weight / weight.sum()
-    mean = float(weight @ each)
-    return mean, float(np.sqrt(weight**2 @ (each - mean) ** 2))
-
-
-def fold_of_rows(codes: Array, n_folds: int, rng: np.random.Generator) -> Array:
-    """Fold of each row, those of a domain spread evenly over the folds."""
-    shuffled = rng.permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    folds = np.empty(len(codes), dtype=np.intp)
-    folds[order] = np.arange(len(codes)) % n_folds
-    return folds
+# ---- held-out rows ---------------------------------------------------------------
 
 
 def take(rows: Rows, which: Array) -> Rows:
     """Some of the rows, given by a mask."""
     number = np.cumsum(which) - 1
-    patterns = []
-    for pattern in rows.patterns:
-        kept = pattern.rows[which[pattern.rows]]
-        if kept.size:
-            patterns.append(Pattern(number[kept], pattern.seen))
+    kept = [(number[p.rows[which[p.rows]]], p.seen) for p in rows.patterns]
     return replace(
         rows,
         X=rows.X[which],
         codes=rows.codes[which],
         weight=rows.weight[which],
-        patterns=tuple(patterns),
+        patterns=tuple(Pattern(own, seen) for own, seen in kept if own.size),
     )
 
 
-def held_out(
-    rows: Rows, fit: Fit, prior: Prior, folds: Array, options: Options
-) -> HeldOut:
-    """Climb again without each fold, from where the fit has its other rows."""
-    each = np.empty(len(rows.X))
-    of_domains = np.empty(len(rows.X))
+def judge(rows: Rows, fit: Fit, prior: Prior, folds: Array, options: Options) -> Judged:
+    """Climb again without each fold, from what the fit says of the other rows."""
+    of_rows, of_domains = np.empty(len(rows.X)), np.empty(len(rows.X))
     for fold in range(int(folds.max()) + 1):
         test = folds == fold
-        train = replace(
-            fit, expected=type(fit.expected)(*(part[~test] for part in fit.expected))
-        )
-        density = continue_from(take(rows, ~test), train, prior, options).density
+        density = fit_without(rows, fit, prior, test, options)
         left_out = take(rows, test)
-        each[test] = expect(left_out, density).log_likelihood
+        of_rows[test] = expect(left_out, density).log_likelihood
         of_domains[test] = log_domain_given_x(left_out, density)
-    size = np.bincount(rows.codes, weights=rows.weight, minlength=rows.n_domains)
-    fair = rows.weight / np.maximum(size, TINY)[rows.codes]
+    mass = np.bincount(rows.codes, weights=rows.weight, minlength=rows.n_domains)
+    fair = row_weights(rows.codes, (mass > 0) / (mass > 0).sum(), rows.weight)
     weight = rows.weight / rows.weight.sum()
-    return HeldOut(each, of_domains, weight, fair / fair.sum())
+    return Judged(HeldOut(of_rows, weight), HeldOut(of_domains, fair))
+
+
+def fit_without(
+    rows: Rows, fit: Fit, prior: Prior, test: Array, options: Options
+) -> Density:
+    """A climb without some rows, given by a mask, from what the fit says of others."""
+    others = Expected(*(part[~test] for part in fit.expected))
+    start = replace(fit, expected=others)
+    return continue_from(take(rows, ~test), start, prior, options).density
 
 
 def log_domain_given_x(rows: Rows, density: Density) -> Array:
-    """log q(d|x) of each row's domain, through the classes, domains equally weighted.
+    """Log q(d|x) of each row's domain, through the classes, domains equally weighted.
 
-    Rows are seen without the drift of their domain: what it says of the domain is not
-    said through the classes.
+    What drift says of the domain is not said through the classes, and left out.
     """
     X = without_drift(rows, density.drift)
     logs = class_log_densities(X, rows.patterns, density)
@@ -132,3 +106,107 @@ def log_domain_given_x(rows: Rows, density: Density) -> Array:
     corners = domain_given_class(density.mix)
     own = np.einsum("ny,ny->n", class_given_x, corners.T[rows.codes])
     return np.asarray(np.log(np.maximum(own, TINY)))
+
+
+def gain(judged: HeldOut, other: HeldOut) -> tuple[float, float]:
+    """Mean gain over another fit, and its standard error."""
+    return judged.mean - other.mean, judged.standard_error(other)
+
+
+def search_sample(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Rows on which choices are made; ``rows`` are sorted by domain."""
+    if len(rows.X) <= DECISIONS.search_rows:
+        return rows
+    which = np.zeros(len(rows.X), dtype=bool)
+    which[stratified_sample(rows.codes, DECISIONS.search_rows, rng)] = True
+    return take(rows, which)
+
+
+# ---- the choices -----------------------------------------------------------------
+
+
+def find_solution(
+    rows: Rows,
+    n_classes: int,
+    kinds: Sequence[str],
+    drift: bool | str,
+    options: Options,
+    rng: np.random.Generator,
+) -> Solution:
+    """Best start of every shape, the best shape, drift if it pays; then all rows."""
+    some = search_sample(rows, rng)
+    prior = make_prior(some, n_classes, int(rng.integers(2**31 - 1)))
+    folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
+    fits = {
+        kind: best_fit(some, n_classes, kind, prior, options, rng) for kind in kinds
+    }
+    judged: dict[str, Judged] = {}
+    kind = kinds[0]
+    if len(kinds) > 1 or drift == "auto":
+        judged = {k: judge(some, fits[k][1], prior, folds, options) for k in kinds}
+        kind = best_kind(judged)
+    start, fit = fits[kind]
+    moving = replace(prior, drift_rows=DECISIONS.drift_rows)
+    if drift == "auto":
+        moved = judge(some, fit, moving, folds, options)
+        judged[f"{kind}, drift"] = moved
+        better, error = gain(moved.rows, judged[kind].rows)
+        drift = better > DECISIONS.sure * error
+    prior = moving if drift else prior
+    if drift or some is not rows:
+        fit = replace(fit, expected=expect(rows, fit.density))
+        fit = continue_from(rows, fit, prior, options)
+    return Solution(fit, prior, start, judged)
+
+
+def best_kind(judged: dict[str, Judged]) -> str:
+    """What tells the domains best; of those that do it as well, the best of rows."""
+    top = max(judged.values(), key=lambda one: one.domains.mean).domains
+    near = []
+    for kind, one in judged.items():
+        behind, error = gain(top, one.domains)
+        if behind <= DECISIONS.close * error:
+            near.append(kind)
+    return max(near, key=lambda kind: judged[kind].rows.mean)
+
+
+def pick_n_classes(
+    rows: Rows, kind: str, options: Options, rng: np.random.Generator
+) -> tuple[int, dict[int, HeldOut]]:
+    """The fewest classes that explain the domains of held-out rows as well as any.
+
+    Numbers are tried upwards until some in a row gain nothing. Where no number gains
+    anything over guessing the domain, looks alone decide, by log p(x|d).
+
+    Returns
+    -------
+    n_classes : int
+    curve : dict of int to HeldOut
+        What the choice was made by.
+    """
+    some = search_sample(rows, rng)
+    folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
+    curve: dict[int, Judged] = {}
+    most = min(DECISIONS.most_classes, len(some.X) // 2)
+    for count in range(1, max(most, 2) + 1):
+        prior = make_prior(some, count, int(rng.integers(2**31 - 1)))
+        fit = best_fit(some, count, kind, prior, options, rng)[1]
+        curve[count] = judge(some, fit, prior, folds, options)
+        by_domains = {k: curve[k].domains for k in curve}
+        best = max(curve, key=lambda k: by_domains[k].mean)
+        if count - max(best, 2) >= DECISIONS.patience:
+            break
+    if _fewest(by_domains) > 1:
+        return _fewest(by_domains), by_domains
+    by_rows = {k: curve[k].rows for k in curve}
+    return max(_fewest(by_rows), 2), by_rows
+
+
+def _fewest(curve: dict[int, HeldOut]) -> int:
+    """The smallest number that is not worse than the best beyond doubt."""
+    best = curve[max(curve, key=lambda count: curve[count].mean)]
+    for count in sorted(curve):
+        behind, error = gain(best, curve[count])
+        if behind <= DECISIONS.close * error:
+            return count
+    raise AssertionError("the best is not behind itself")

@@ -25,7 +25,8 @@ class Decisions:
     first_tail : float
         Degrees of freedom that climbs begin with. Heavy tails forgive a bad start.
     tails : tuple of float
-        Degrees of freedom to choose from; the last is the Gaussian.
+        Degrees of freedom to choose from; the last is the Gaussian. Below 5, one class
+        swallows the rows of its neighbours (hawks and SDSS, with one covariance).
     tail_every : int
         Iterations between two looks at the tail: it moves slowly.
     quick_iter, quick_tol : int, float
@@ -36,8 +37,11 @@ class Decisions:
     n_folds : int
         Of held-out comparisons; three suffice where a row is worth its nats.
     sure : float
-        Standard errors by which drift, or one more class, must win: both cost
-        something if they are not there.
+        Standard errors by which drift must win, which costs accuracy if it is not
+        there.
+    close : float
+        Standard errors within which the domains do not tell two fits apart: the other
+        shape, or fewer classes, are as good.
     most_columns : int
         Wider tables are seen through that many principal components: covariances
         cost the cube, and small ones say nothing.
@@ -49,7 +53,11 @@ class Decisions:
     most_classes : int
         Largest number of classes that is tried unasked.
     patience : int
-        Numbers of classes in a row without a gain after which no more are tried.
+        Numbers of classes in a row without a gain after which no more are tried: the
+        likelihood of the domains may pause for one or two.
+    search_rows : int
+        Starts climb, and choices are made, on a sample of this size; the last climb
+        uses all rows.
     collapsed : float
         A class with a smaller share holds almost no rows.
     block_rows : int
@@ -61,18 +69,20 @@ class Decisions:
     drift_rows: float = 10.0
     least_variance: float = 1e-6
     first_tail: float = 10.0
-    tails: tuple[float, ...] = (3.0, 5.0, 10.0, 25.0, float("inf"))
+    tails: tuple[float, ...] = (5.0, 10.0, 25.0, float("inf"))
     tail_every: int = 5
     quick_iter: int = 30
     quick_tol: float = 1e-3
     n_finalists: int = 2
     n_folds: int = 3
     sure: float = 2.0
+    close: float = 1.0
     most_columns: int = 50
     rows_per_component: int = 10
     most_patterns: int = 400
-    most_classes: int = 12
-    patience: int = 2
+    most_classes: int = 15
+    patience: int = 3
+    search_rows: int = 10_000
     collapsed: float = 1e-3
     block_rows: int = 16_384
 

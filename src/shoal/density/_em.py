@@ -10,75 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import (
-    Pattern,
-    fill_in,
-    log_density,
-    of_columns,
-    squared_distances,
-    tail_weights,
-)
+from shoal.density._gaussian import Pattern, fill_in
+from shoal.density._model import Density, Rows, component_densities, without_drift
 
 Array = np.ndarray[Any, Any]
 
 TINY = 1e-300
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to fit, in standardized columns.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Zero where a value misses.
-    codes : ndarray of shape (n_rows,)
-        Domain of each row.
-    weight : ndarray of shape (n_rows,)
-    n_domains : int
-    patterns : tuple of Pattern
-        Empty where no value misses.
-    """
-
-    X: Array
-    codes: Array
-    weight: Array
-    n_domains: int
-    patterns: tuple[Pattern, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Density:
-    """A mixture: what classes look like and how domains mix them.
-
-    Attributes
-    ----------
-    means : ndarray of shape (n_components, n_columns)
-    covariance : ndarray
-        As ``kind`` says, see :mod:`shoal.density._gaussian`.
-    kind : {"tied", "diag", "full"}
-    tail : float
-        Degrees of freedom; inf for Gaussians.
-    owner : ndarray of shape (n_components,)
-        Class of each component.
-    share : ndarray of shape (n_components,)
-        Weight of each component in its class.
-    mix : ndarray of shape (n_domains, n_classes)
-        p_d(y).
-    drift : ndarray of shape (n_domains, n_columns) or None
-    """
-
-    means: Array
-    covariance: Array
-    kind: str
-    tail: float
-    owner: Array
-    share: Array
-    mix: Array
-    drift: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,36 +69,6 @@ class Moments(NamedTuple):
 # ---- the E step ------------------------------------------------------------------
 
 
-def component_densities(
-    X: Array, patterns: tuple[Pattern, ...], density: Density
-) -> tuple[Array, Array]:
-    """log p(x|component) and the pull of rows that are free of drift."""
-    shape = density.means, density.covariance, density.kind
-    if not patterns:
-        squares, log_determinants = squared_distances(X, *shape)
-        of_tail = X.shape[1], density.tail
-        logs = log_density(squares, log_determinants, *of_tail)
-        return logs, tail_weights(squares, *of_tail)
-    logs = np.empty((len(X), len(density.means)))
-    pull = np.empty_like(logs)
-    for rows, seen in patterns:
-        squares, log_determinants = squared_distances(
-            X[np.ix_(rows, seen)],
-            density.means[:, seen],
-            of_columns(density.covariance, density.kind, seen),
-            density.kind,
-        )
-        of_tail = int(seen.sum()), density.tail
-        logs[rows] = log_density(squares, log_determinants, *of_tail)
-        pull[rows] = tail_weights(squares, *of_tail)
-    return logs, pull
-
-
-def without_drift(rows: Rows, drift: Array | None) -> Array:
-    """Rows as they would look in a domain without drift."""
-    return rows.X if drift is None else rows.X - drift[rows.codes]
-
-
 def expect(rows: Rows, density: Density) -> Expected:
     """E step: which component each row is from, and how likely it is in its domain."""
     X = without_drift(rows, density.drift)
@@ -190,12 +99,12 @@ def maximize(rows: Rows, expected: Expected, density: Density, prior: Prior) -> 
     new = replace(density, means=means, covariance=covariance, share=share, mix=mix)
     if np.isinf(prior.drift_rows):
         return new
-    return replace(new, drift=_drift(rows, X, mass * expected.pull, density, new, prior))
+    return replace(
+        new, drift=_drift(rows, X, mass * expected.pull, density, new, prior)
+    )
 
 
-def _mixes(
-    rows: Rows, mass: Array, owner: Array, prior: Prior
-) -> tuple[Array, Array]:
+def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, Array]:
     """p_d(y), shrunken to the common mix, and the weight of components in classes."""
     n_classes = int(owner.max()) + 1
     member = np.eye(n_classes)[owner]
@@ -378,9 +287,7 @@ def climb(
     return Fit(density, expected, history[-1], history, False)
 
 
-def blank(
-    rows: Rows, given: Array, owner: Array, kind: str, tail: float
-) -> Density:
+def blank(rows: Rows, given: Array, owner: Array, kind: str, tail: float) -> Density:
     """A density to begin with: means of a partition, variances of the columns.
 
     ``given`` has one column for each component. Missing values count neither way.
@@ -414,9 +321,7 @@ def _best_tail(rows: Rows, density: Density) -> float:
     return max(near, key=lambda tail: likelihood[tail])
 
 
-def _objective(
-    rows: Rows, expected: Expected, density: Density, prior: Prior
-) -> float:
+def _objective(rows: Rows, expected: Expected, density: Density, prior: Prior) -> float:
     """Mean log-likelihood of a row, with the imaginary rows of shapes and drift."""
     total = rows.weight.sum()
     value = float(rows.weight @ expected.log_likelihood)
@@ -439,22 +344,3 @@ def _drift_shape(density: Density, prior: Prior) -> Array:
     if density.kind == "diag":
         return np.diag(np.diagonal(prior.shape))
     return prior.shape
-
-
-def mean_log_likelihood(rows: Rows, density: Density) -> float:
-    """Mean log p(x|d) of rows, in nats."""
-    each = expect(rows, density).log_likelihood
-    return float(rows.weight @ each / rows.weight.sum())
-
-
-def class_log_densities(
-    X: Array, patterns: tuple[Pattern, ...], density: Density
-) -> Array:
-    """log p(x|y) of rows without drift, of shape (n_rows, n_classes)."""
-    logs = component_densities(X, patterns, density)[0] + np.log(density.share)
-    if len(density.owner) == density.mix.shape[1]:
-        return logs
-    result = np.empty((len(X), density.mix.shape[1]))
-    for y in range(result.shape[1]):
-        result[:, y] = logsumexp(logs[:, density.owner == y], axis=1)
-    return result

@@ -1,14 +1,17 @@
 """Partitions to begin with, and the best climb of several."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.covariance import ledoit_wolf
+from sklearn.exceptions import ConvergenceWarning
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import Expected, Fit, Prior, Rows, blank, climb
+from shoal.density._em import Expected, Fit, Prior, blank, climb
+from shoal.density._model import Density, Rows
 
 Array = np.ndarray[Any, Any]
 
@@ -91,7 +94,7 @@ def continue_from(rows: Rows, fit: Fit, prior: Prior, options: Options) -> Fit:
 
 
 def _climb(
-    rows: Rows, first: Expected, density: Any, prior: Prior, options: Options
+    rows: Rows, first: Expected, density: Density, prior: Prior, options: Options
 ) -> Fit:
     return climb(
         rows,
@@ -107,27 +110,49 @@ def _climb(
 def list_starts(
     rows: Rows, n_classes: int, options: Options, rng: np.random.Generator
 ) -> Iterator[Start]:
-    """Partitions by splitting, by k-means and around random rows, in turn."""
-    count = min(n_classes * options.n_components, len(rows.X))
+    """Partitions by splitting, by k-means and around random rows, in turn.
+
+    Where classes have several components, each part is split further.
+    """
     for number in range(options.n_init):
         seed = int(rng.integers(2**31 - 1))
         if number == 0:
-            yield Start("split", _split(rows, count, seed))
+            start = Start("split", _split(rows, n_classes, seed))
         elif number % 2:
-            yield Start("k-means", _kmeans(rows, count, seed))
+            start = Start("k-means", _kmeans(rows, n_classes, seed))
         else:
-            yield Start("random", _around_random_rows(rows, count, seed))
+            start = Start("random", _around_random_rows(rows, n_classes, seed))
+        labels = _split_parts(rows, start.labels, options.n_components, seed)
+        yield start._replace(labels=labels)
 
 
 def _kmeans(rows: Rows, count: int, seed: int) -> Array:
-    kmeans = KMeans(count, n_init=1, random_state=seed)
-    return np.asarray(kmeans.fit(rows.X, sample_weight=rows.weight).labels_)
+    return _cluster(KMeans(count, n_init=1, random_state=seed), rows.X, rows.weight)
 
 
 def _split(rows: Rows, count: int, seed: int) -> Array:
     """The widest cluster is cut in two until there are enough."""
-    cut = BisectingKMeans(count, random_state=seed)
-    return np.asarray(cut.fit(rows.X, sample_weight=rows.weight).labels_)
+    return _cluster(BisectingKMeans(count, random_state=seed), rows.X, rows.weight)
+
+
+def _split_parts(rows: Rows, labels: Array, n_components: int, seed: int) -> Array:
+    """Each part as several components, side by side."""
+    result = labels * n_components
+    if n_components == 1:
+        return result
+    for part in np.unique(labels):
+        own = np.flatnonzero(labels == part)
+        count = min(n_components, len(own))
+        kmeans = KMeans(count, n_init=1, random_state=seed)
+        result[own] += _cluster(kmeans, rows.X[own], rows.weight[own])
+    return np.asarray(result)
+
+
+def _cluster(kmeans: Any, X: Array, weight: Array) -> Array:
+    with warnings.catch_warnings():
+        # fewer distinct rows than clusters: some stay empty, and shapes have a prior
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(kmeans.fit(X, sample_weight=weight).labels_)
 
 
 def _around_random_rows(rows: Rows, count: int, seed: int) -> Array:

@@ -28,6 +28,7 @@ def check_X_domains(  # noqa: N802
     *,
     accept_sparse: bool | str = False,
     dtype: Any = (np.float64, np.float32),
+    allow_nan: bool = False,
 ) -> tuple[Any, Array, Array]:
     """Validate the training rows and where they come from.
 
@@ -45,7 +46,14 @@ def check_X_domains(  # noqa: N802
             "the target y is None: pass domains=..., one entry per row, that says "
             "where each row comes from"
         )
-    X = check_X(estimator, X, reset=True, accept_sparse=accept_sparse, dtype=dtype)
+    X = check_X(
+        estimator,
+        X,
+        reset=True,
+        accept_sparse=accept_sparse,
+        dtype=dtype,
+        allow_nan=allow_nan,
+    )
     codes, names = check_domains(domains, n_samples=X.shape[0])
     return X, codes, names
 
@@ -57,6 +65,7 @@ def check_X(  # noqa: N802
     reset: bool = False,
     accept_sparse: bool | str = False,
     dtype: Any = (np.float64, np.float32),
+    allow_nan: bool = False,
 ) -> Any:
     """Validate rows alone (predict, adapt); ``reset=True`` at fit."""
     _check_column_names(X)
@@ -76,7 +85,7 @@ def check_X(  # noqa: N802
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message) from error
-    _check_finite(checked, X)
+    _check_finite(checked, X, allow_nan)
     return checked
 
 
@@ -187,7 +196,7 @@ def _locate_value(X: Any) -> str:
     return "X has text; encode it as numbers or drop it"
 
 
-def _check_finite(checked: Any, X: Any) -> None:
+def _check_finite(checked: Any, X: Any, allow_nan: bool) -> None:
     thin = is_sparse(checked)
     values = checked.data if thin else checked
     if values.dtype.kind != "f":
@@ -196,7 +205,7 @@ def _check_finite(checked: Any, X: Any) -> None:
         total = values.sum(dtype=float)  # one pass, no mask, when all is well
     if np.isfinite(total):
         return
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if not bad.any():
         return
     if thin:
