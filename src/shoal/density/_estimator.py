@@ -66,7 +66,7 @@ class DensityMixture(LatentShiftEstimator):
     drift : bool or "auto", default="auto"
         Whether domains may move; "auto" where that predicts held-out rows better
         beyond doubt.
-    n_init : int, default=8
+    n_init : int, default=16
         Starts: one by splitting, the others by k-means and around random rows.
     max_iter : int, default=300
         Iterations of the last climb.
@@ -158,7 +158,7 @@ class DensityMixture(LatentShiftEstimator):
         n_components: int = 1,
         tail: float | str = "auto",
         drift: bool | str = "auto",
-        n_init: int = 8,
+        n_init: int = 16,
         max_iter: int = 300,
         tol: float = 1e-5,
         max_rows: int = 200_000,

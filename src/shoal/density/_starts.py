@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
     n_components: int = 1  # of a class
     tail: float | None = None  # None: chosen
-    n_init: int = 8
+    n_init: int = 16
     max_iter: int = 300
     tol: float = 1e-5
 
