@@ -1,8 +1,8 @@
 """Discover classes in unlabeled data from several domains.
 
 Only the mix of classes differs between domains; things that shift together group
-together. See :class:`shoal.DomainMixture`, :class:`shoal.DDFA` and
-:class:`shoal.DiscreteMixture`.
+together. See :class:`shoal.DomainMixture`, :class:`shoal.DensityMixture`,
+:class:`shoal.DDFA` and :class:`shoal.DiscreteMixture`.
 
 Public names are loaded on first use, so that ``shoal --help`` need not wait for
 scikit-learn.
@@ -14,6 +14,7 @@ from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.ddfa import DDFA
+    from shoal.density import DensityMixture
     from shoal.discrete import DiscreteMixture
     from shoal.io.model._models import load, save
     from shoal.mixture import DomainMixture, choose_n_classes
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DDFA",
+    "DensityMixture",
     "DiscreteMixture",
     "DomainMixture",
     "__version__",
@@ -34,6 +36,7 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "DDFA": "shoal.ddfa",
+        "DensityMixture": "shoal.density",
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
         "choose_n_classes": "shoal.mixture",

@@ -7,7 +7,7 @@ shapes always win it. It decides where the domains cannot, and on drift, which t
 would take for a mix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,9 +16,15 @@ from scipy.special import logsumexp
 
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import Expected, Fit, Prior, expect
-from shoal.density._gaussian import Pattern
+from shoal.density._gaussian import find_gaps
 from shoal.density._model import Density, Rows, class_log_densities, without_drift
-from shoal.density._starts import Options, best_fit, continue_from, make_prior
+from shoal.density._starts import (
+    Options,
+    Start,
+    best_fit,
+    continue_from,
+    make_prior,
+)
 from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY, domain_given_class
 from shoal.validation import row_weights
@@ -59,14 +65,13 @@ class Solution:
 
 def take(rows: Rows, which: Array) -> Rows:
     """Some of the rows, given by a mask."""
-    number = np.cumsum(which) - 1
-    kept = [(number[p.rows[which[p.rows]]], p.seen) for p in rows.patterns]
+    gaps = None if rows.gaps is None else find_gaps(rows.gaps.seen[which])
     return replace(
         rows,
         X=rows.X[which],
         codes=rows.codes[which],
         weight=rows.weight[which],
-        patterns=tuple(Pattern(own, seen) for own, seen in kept if own.size),
+        gaps=gaps,
     )
 
 
@@ -100,7 +105,7 @@ def log_domain_given_x(rows: Rows, density: Density) -> Array:
     What drift says of the domain is not said through the classes, and left out.
     """
     X = without_drift(rows, density.drift)
-    logs = class_log_densities(X, rows.patterns, density)
+    logs = class_log_densities(X, rows.gaps, density)
     logs += np.log(np.maximum(density.mix.mean(axis=0), TINY))
     class_given_x = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     corners = domain_given_class(density.mix)
@@ -135,28 +140,62 @@ def find_solution(
 ) -> Solution:
     """Best start of every shape, the best shape, drift if it pays; then all rows."""
     some = search_sample(rows, rng)
-    prior = make_prior(some, n_classes, int(rng.integers(2**31 - 1)))
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
-    fits = {
-        kind: best_fit(some, n_classes, kind, prior, options, rng) for kind in kinds
-    }
-    judged: dict[str, Judged] = {}
-    kind = kinds[0]
-    if len(kinds) > 1 or drift == "auto":
-        judged = {k: judge(some, fits[k][1], prior, folds, options) for k in kinds}
-        kind = best_kind(judged)
-    start, fit = fits[kind]
-    moving = replace(prior, drift_rows=DECISIONS.drift_rows)
+    if drift == "auto" or len(kinds) > 1:
+        found = best_shape(some, n_classes, kinds, folds, options, rng)
+    else:
+        found = one_shape(some, n_classes, kinds[0], options, rng)
+    moving = replace(found.prior, drift_rows=DECISIONS.drift_rows)
     if drift == "auto":
-        moved = judge(some, fit, moving, folds, options)
-        judged[f"{kind}, drift"] = moved
-        better, error = gain(moved.rows, judged[kind].rows)
-        drift = better > DECISIONS.sure * error
-    prior = moving if drift else prior
-    if drift or some is not rows:
-        fit = replace(fit, expected=expect(rows, fit.density))
-        fit = continue_from(rows, fit, prior, options)
+        kind = found.fit.density.kind
+        moved = judge(some, found.fit, moving, folds, options)
+        found.judged[f"{kind}, drift"] = moved
+        drift = pays(moved, found.judged[kind])
+    if not drift and some is rows:
+        return found
+    prior = moving if drift else found.prior
+    start = replace(found.fit, expected=expect(rows, found.fit.density))
+    return replace(found, fit=continue_from(rows, start, prior, options), prior=prior)
+
+
+def one_shape(
+    rows: Rows, n_classes: int, kind: str, options: Options, rng: np.random.Generator
+) -> Solution:
+    """Best start of one shape, without a judgement."""
+    prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
+    start, fit = best_fit(rows, n_classes, kind, prior, options, rng)
+    return Solution(fit, prior, start)
+
+
+def best_shape(
+    rows: Rows,
+    n_classes: int,
+    kinds: Sequence[str],
+    folds: Array,
+    options: Options,
+    rng: np.random.Generator,
+) -> Solution:
+    """Best start of every shape, and the best of these on held-out rows.
+
+    What one shape has found is a start for the next.
+    """
+    prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
+    fits: dict[str, tuple[str, Fit]] = {}
+    for kind in kinds:
+        known = [
+            Start(other, fit.expected.component_given_x.argmax(axis=1))
+            for other, (_, fit) in fits.items()
+        ]
+        fits[kind] = best_fit(rows, n_classes, kind, prior, options, rng, known)
+    judged = {k: judge(rows, fits[k][1], prior, folds, options) for k in kinds}
+    start, fit = fits[best_kind(judged)]
     return Solution(fit, prior, start, judged)
+
+
+def pays(moved: Judged, still: Judged) -> bool:
+    """Whether drift predicts rows better, beyond doubt."""
+    better, error = gain(moved.rows, still.rows)
+    return better > DECISIONS.sure * error
 
 
 def best_kind(judged: dict[str, Judged]) -> str:
@@ -175,8 +214,9 @@ def pick_n_classes(
 ) -> tuple[int, dict[int, HeldOut]]:
     """The fewest classes that explain the domains of held-out rows as well as any.
 
-    Numbers are tried upwards until some in a row gain nothing. Where no number gains
-    anything over guessing the domain, looks alone decide, by log p(x|d).
+    Numbers are tried upwards, to the number of domains, until some in a row gain
+    nothing. Where none gains anything over guessing the domain, looks alone decide, by
+    log p(x|d).
 
     Returns
     -------
@@ -186,20 +226,32 @@ def pick_n_classes(
     """
     some = search_sample(rows, rng)
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
-    curve: dict[int, Judged] = {}
+    options = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
+    known: dict[int, Judged] = {}
+
+    def judge_count(count: int) -> Judged:
+        if count not in known:
+            found = one_shape(some, count, kind, options, rng)
+            known[count] = judge(some, found.fit, found.prior, folds, options)
+        return known[count]
+
     most = min(DECISIONS.most_classes, len(some.X) // 2)
+    curve = _curve(lambda k: judge_count(k).domains, min(most, rows.n_domains))
+    if _fewest(curve) > 1:
+        return _fewest(curve), curve
+    curve = _curve(lambda k: judge_count(k).rows, most)
+    return max(_fewest(curve), 2), curve
+
+
+def _curve(judged: Callable[[int], HeldOut], most: int) -> dict[int, HeldOut]:
+    """Numbers of classes from 1 up, until patience ends."""
+    curve: dict[int, HeldOut] = {}
     for count in range(1, max(most, 2) + 1):
-        prior = make_prior(some, count, int(rng.integers(2**31 - 1)))
-        fit = best_fit(some, count, kind, prior, options, rng)[1]
-        curve[count] = judge(some, fit, prior, folds, options)
-        by_domains = {k: curve[k].domains for k in curve}
-        best = max(curve, key=lambda k: by_domains[k].mean)
-        if count - max(best, 2) >= DECISIONS.patience:
+        curve[count] = judged(count)
+        best = max(curve, key=lambda k: curve[k].mean)
+        if count - best > DECISIONS.patience:
             break
-    if _fewest(by_domains) > 1:
-        return _fewest(by_domains), by_domains
-    by_rows = {k: curve[k].rows for k in curve}
-    return max(_fewest(by_rows), 2), by_rows
+    return curve
 
 
 def _fewest(curve: dict[int, HeldOut]) -> int:

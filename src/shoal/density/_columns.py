@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import LOG_2_PI, Pattern, find_patterns
+from shoal.density._gaussian import LOG_2_PI, Gaps, find_gaps
 from shoal.density._model import Rows
 from shoal.exceptions import SubsampleWarning
 from shoal.validation import varying_columns
@@ -45,8 +45,8 @@ class Columns:
         inside = X if self.varying.all() else X[:, self.varying]
         return np.asarray((inside.astype(float) - self.mean) / self.scale)
 
-    def read(self, X: Array) -> tuple[Array, tuple[Pattern, ...]]:
-        """Rows for a density, 0 in gaps, and the patterns of these.
+    def read(self, X: Array) -> tuple[Array, Gaps | None]:
+        """Rows for a density, 0 in gaps, and where these are.
 
         A row with a gap has no components: with them, gaps count as the mean.
         """
@@ -55,16 +55,16 @@ class Columns:
         if not seen.all():
             Z[~seen] = 0
         if self.components is not None:
-            return Z @ self.components, ()
-        return Z, find_patterns(seen)
+            return Z @ self.components, None
+        return Z, find_gaps(seen)
 
     def rows(
         self, X: Array, codes: Array, weight: Array | None, n_domains: int
     ) -> Rows:
         """Rows to climb on."""
-        Z, patterns = self.read(X)
+        Z, gaps = self.read(X)
         even = np.ones(len(Z)) if weight is None else weight
-        return Rows(Z, codes, even, n_domains, patterns)
+        return Rows(Z, codes, even, n_domains, gaps)
 
     def order(self, X: Array, codes: Array) -> Array:
         """Order of rows that only their content decides, by domain first."""
@@ -82,6 +82,12 @@ class Columns:
         rest = self.components.shape[0] - self.components.shape[1]
         volume -= rest / 2 * (LOG_2_PI + np.log(self.noise))
         return np.asarray(volume - np.maximum(left, 0) / (2 * self.noise))
+
+    def to_units(self, points: Array) -> Array:
+        """Points of a density in the units of the varying columns."""
+        if self.components is not None:
+            points = points @ self.components.T
+        return np.asarray(self.mean + self.scale * points)
 
     def restore(self, directions: Array) -> Array:
         """Differences between rows of a density in the units of the table's columns."""

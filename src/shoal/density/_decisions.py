@@ -31,6 +31,8 @@ class Decisions:
         Iterations between two looks at the tail: it moves slowly.
     quick_iter, quick_tol : int, float
         Of a start's first climb; only the best go on.
+    few_starts : int
+        Where many fits are compared, for one of them.
     n_finalists : int
         Starts that are climbed to the end: after the quick climb the order of the
         first few may still change.
@@ -73,6 +75,7 @@ class Decisions:
     tail_every: int = 5
     quick_iter: int = 30
     quick_tol: float = 1e-3
+    few_starts: int = 6
     n_finalists: int = 2
     n_folds: int = 3
     sure: float = 2.0

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import Pattern, fill_in
-from shoal.density._model import Density, Rows, component_densities, without_drift
+from shoal.density._gaussian import Gaps, fill_in
+from shoal.density._model import Density, Distances, Rows, distances, without_drift
+from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
-
-TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +70,22 @@ class Moments(NamedTuple):
 
 def expect(rows: Rows, density: Density) -> Expected:
     """E step: which component each row is from, and how likely it is in its domain."""
-    X = without_drift(rows, density.drift)
-    logs, pull = component_densities(X, rows.patterns, density)
+    return _expect(rows, density, _distances(rows, density))
+
+
+def _distances(rows: Rows, density: Density) -> Distances:
+    return distances(without_drift(rows, density.drift), rows.gaps, density)
+
+
+def _expect(rows: Rows, density: Density, apart: Distances) -> Expected:
+    logs = apart.log_density(density.tail)
     log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
     logs += (log_mix + np.log(density.share))[rows.codes]
     top = logs.max(axis=1, keepdims=True)
     given = np.exp(logs - top)
     total = given.sum(axis=1, keepdims=True)
     given /= total
+    pull = apart.pull(density.tail)
     return Expected(given, pull, (np.log(total) + top)[:, 0])
 
 
@@ -94,7 +101,7 @@ def maximize(rows: Rows, expected: Expected, density: Density, prior: Prior) -> 
     mass = expected.component_given_x * rows.weight[:, None]
     mix, share = _mixes(rows, mass, density.owner, prior)
     X = without_drift(rows, density.drift)
-    moments = _moments(X, rows.patterns, mass, mass * expected.pull, density)
+    moments = _moments(X, rows.gaps, mass, mass * expected.pull, density)
     means, covariance = _shapes(moments, density.kind, prior)
     new = replace(density, means=means, covariance=covariance, share=share, mix=mix)
     if np.isinf(prior.drift_rows):
@@ -125,33 +132,27 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
 
 
 def _moments(
-    X: Array,
-    patterns: tuple[Pattern, ...],
-    mass: Array,
-    pulled: Array,
-    density: Density,
+    X: Array, gaps: Gaps | None, mass: Array, pulled: Array, density: Density
 ) -> Moments:
     """Expected sums of rows and of their products."""
-    kind = density.kind
+    kind, means, covariance = density.kind, density.means, density.covariance
     total, pull = mass.sum(axis=0), pulled.sum(axis=0)
-    if not patterns:
+    if gaps is None:
         return Moments(total, pull, pulled.T @ X, _products(X, pulled, kind))
-    first = np.zeros_like(density.means)
-    second = np.zeros_like(density.covariance)
-    shape = density.means, density.covariance, kind
-    for rows, seen in patterns:
-        filled = fill_in(X[rows], *shape, seen)
-        left = filled.covariance * _expand(mass[rows].sum(axis=0), filled.covariance)
+    if kind == "diag":  # what misses is expected at the mean, whatever is seen
+        X, unseen = np.where(gaps.seen, X, 0), ~gaps.seen
+        missing = pulled.T @ unseen
+        first = pulled.T @ X + missing * means
+        second = pulled.T @ X**2 + missing * means**2
+        return Moments(total, pull, first, second + (mass.T @ unseen) * covariance)
+    first, second = np.zeros_like(means), np.zeros_like(covariance)
+    for rows, seen in gaps.patterns:
+        filled = fill_in(X[rows], means, covariance, kind, seen)
+        weighted = filled.mean * pulled[rows].T[:, :, None]
+        left = filled.covariance * mass[rows].sum(axis=0)[:, None, None]
+        left += weighted.mT @ filled.mean
+        first += weighted.sum(axis=1)
         second += left.sum(axis=0) if kind == "tied" else left
-        for component, mean in enumerate(filled.mean):
-            count = pulled[rows, component]
-            first[component] += count @ mean
-            if kind == "tied":
-                second += (mean.T * count) @ mean
-            elif kind == "diag":
-                second[component] += count @ mean**2
-            else:
-                second[component] += (mean.T * count) @ mean
     return Moments(total, pull, first, second)
 
 
@@ -161,11 +162,6 @@ def _products(X: Array, pulled: Array, kind: str) -> Array:
     if kind == "tied":
         return (X.T * pulled.sum(axis=1)) @ X
     return np.stack([(X.T * count) @ X for count in pulled.T])
-
-
-def _expand(values: Array, like: Array) -> Array:
-    """One value for each component, shaped to multiply an array of components."""
-    return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def _shapes(moments: Moments, kind: str, prior: Prior) -> tuple[Array, Array]:
@@ -213,13 +209,13 @@ def _drift(
 def _sums_by_domain(rows: Rows, X: Array, pulled: Array, density: Density) -> Array:
     """Sums of (expected) rows by domain and component."""
     sums = np.zeros((rows.n_domains, pulled.shape[1], X.shape[1]))
-    if not rows.patterns:
+    shape = density.means, density.covariance, density.kind
+    if rows.gaps is None:
         for code in range(rows.n_domains):
             own = rows.codes == code
             sums[code] = pulled[own].T @ X[own]
         return sums
-    shape = density.means, density.covariance, density.kind
-    for numbers, seen in rows.patterns:
+    for numbers, seen in rows.gaps.patterns:
         filled = fill_in(X[numbers], *shape, seen).mean * pulled[numbers].T[:, :, None]
         np.add.at(sums, rows.codes[numbers], filled.swapaxes(0, 1))
     return sums
@@ -278,9 +274,10 @@ def climb(
     history: list[float] = []
     for iteration in range(max_iter):
         density = maximize(rows, expected, density, prior)
+        apart = _distances(rows, density)
         if choose_tail and iteration % DECISIONS.tail_every == DECISIONS.tail_every - 1:
-            density = replace(density, tail=_best_tail(rows, density))
-        expected = expect(rows, density)
+            density = replace(density, tail=_best_tail(rows, density, apart))
+        expected = _expect(rows, density, apart)
         history.append(_objective(rows, expected, density, prior))
         if iteration and history[-1] - history[-2] < tol:
             return Fit(density, expected, history[-1], history, True)
@@ -292,9 +289,7 @@ def blank(rows: Rows, given: Array, owner: Array, kind: str, tail: float) -> Den
 
     ``given`` has one column for each component. Missing values count neither way.
     """
-    seen = np.ones(rows.X.shape, dtype=bool)
-    for pattern in rows.patterns:
-        seen[pattern.rows] = pattern.seen
+    seen = np.ones(rows.X.shape) if rows.gaps is None else rows.gaps.seen
     mass = given * rows.weight[:, None]
     means = (mass.T @ rows.X) / np.maximum(mass.T @ seen, TINY)
     variance = rows.weight @ rows.X**2 / np.maximum(rows.weight @ seen, TINY)
@@ -310,14 +305,14 @@ def blank(rows: Rows, given: Array, owner: Array, kind: str, tail: float) -> Den
     return Density(means, covariance, kind, tail, owner, share, mix)
 
 
-def _best_tail(rows: Rows, density: Density) -> float:
+def _best_tail(rows: Rows, density: Density, apart: Distances) -> float:
     """The likeliest degrees of freedom, all else kept (one choice for all classes)."""
     place = DECISIONS.tails.index(density.tail)
     near = DECISIONS.tails[max(place - 1, 0) : place + 2]
-    likelihood = {
-        tail: rows.weight @ expect(rows, replace(density, tail=tail)).log_likelihood
-        for tail in near
-    }
+    likelihood = {}
+    for tail in near:
+        expected = _expect(rows, replace(density, tail=tail), apart)
+        likelihood[tail] = rows.weight @ expected.log_likelihood
     return max(near, key=lambda tail: likelihood[tail])
 
 

@@ -1,6 +1,5 @@
 """DensityMixture: classes by how rows look and how they shift."""
 
-import numbers
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,15 +13,26 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from shoal._novelty import novelty_quantiles
-from shoal.analysis._draws import Refit
+from shoal.analysis._decide import Evidence
+from shoal.analysis._refits import Trials
+from shoal.analysis._resample import Resampler
+from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
+from shoal.base._hooks import made_up_rows
 from shoal.density._choose import Solution, find_solution, pick_n_classes
 from shoal.density._columns import read_table
 from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import KINDS
-from shoal.density._model import Density, Rows, class_log_densities, nearest_squares
-from shoal.density._resample import warm_refit
-from shoal.density._starts import Options
+from shoal.density._model import (
+    Rows,
+    class_log_densities,
+    class_means,
+    expected_rows,
+    nearest_squares,
+    reorder,
+)
+from shoal.density._refit import climb_out_of_fold, evidence_on_a_sample, resampler
+from shoal.density._starts import Options, check_tail
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
 from shoal.validation import (
@@ -66,7 +76,7 @@ class DensityMixture(LatentShiftEstimator):
     drift : bool or "auto", default="auto"
         Whether domains may move; "auto" where that predicts held-out rows better
         beyond doubt.
-    n_init : int, default=16
+    n_init : int, default=20
         Starts: one by splitting, the others by k-means and around random rows.
     max_iter : int, default=300
         Iterations of the last climb.
@@ -158,7 +168,7 @@ class DensityMixture(LatentShiftEstimator):
         n_components: int = 1,
         tail: float | str = "auto",
         drift: bool | str = "auto",
-        n_init: int = 16,
+        n_init: int = 20,
         max_iter: int = 300,
         tol: float = 1e-5,
         max_rows: int = 200_000,
@@ -232,7 +242,7 @@ class DensityMixture(LatentShiftEstimator):
             check_whole(2, n_classes=self.n_classes)
         return Options(
             n_components=self.n_components,
-            tail=_check_tail(self.tail),
+            tail=check_tail(self.tail),
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -283,7 +293,7 @@ class DensityMixture(LatentShiftEstimator):
         if self.covariance != "auto":
             return (self.covariance,)
         wide = rows.X.shape[1] > DECISIONS.most_columns
-        if wide or len(rows.patterns) > DECISIONS.most_patterns:
+        if wide or (rows.gaps and len(rows.gaps.patterns) > DECISIONS.most_patterns):
             return ("diag",)
         return KINDS
 
@@ -293,11 +303,11 @@ class DensityMixture(LatentShiftEstimator):
         """Store the solution with its classes in canonical order."""
         fit = solution.fit
         order = canonical_order(fit.density.mix)
-        self.density_ = _reorder(fit.density, order)
+        self.density_ = reorder(fit.density, order)
         self._store(self.density_.mix, names, weight)
         self.covariance_ = fit.density.kind
         self.tail_ = float(fit.density.tail)
-        self.means_ = self._class_means()
+        self.means_ = self._in_features(class_means(self.density_))
         drift = fit.density.drift
         self.drift_ = None if drift is None else self.columns_.restore(drift)
         enough = self.n_classes_ <= len(names)
@@ -311,13 +321,10 @@ class DensityMixture(LatentShiftEstimator):
         self.n_iter_ = len(fit.history)
         self.converged_ = fit.converged
 
-    def _class_means(self) -> Array:
-        density, columns = self.density_, self.columns_
-        means = np.zeros((self.n_classes_, density.means.shape[1]))
-        np.add.at(means, density.owner, density.share[:, None] * density.means)
-        result = columns.restore(means)
-        result[:, ~columns.varying] = np.nan
-        result[:, columns.varying] += columns.mean
+    def _in_features(self, points: Array) -> Array:
+        """Points of the density in the units of all columns, NaN in constant ones."""
+        result = np.full((len(points), self.n_features_in_), np.nan)
+        result[:, self.columns_.varying] = self.columns_.to_units(points)
         return result
 
     def _warn_about(self, solution: Solution) -> None:
@@ -362,30 +369,18 @@ class DensityMixture(LatentShiftEstimator):
         With drift it is that in the domain of each row or, without ``codes``, in all
         domains together: sum_d q(d|y) p_d(x|y).
         """
-        Z, patterns = self.columns_.read(X)
+        Z, gaps = self.columns_.read(X)
         density = self.density_
         if density.drift is None:
-            return class_log_densities(Z, patterns, density)
+            return class_log_densities(Z, gaps, density)
         if codes is not None:
-            return class_log_densities(Z - self._drift_of(codes), patterns, density)
+            return class_log_densities(Z - density.drift[codes], gaps, density)
         log_share = np.log(np.maximum(self.domain_given_class_, TINY))
         parts = [
-            class_log_densities(Z - drift, patterns, density) + log_share[:, code]
+            class_log_densities(Z - drift, gaps, density) + log_share[:, code]
             for code, drift in enumerate(density.drift)
         ]
         return np.asarray(logsumexp(parts, axis=0))
-
-    def _drift_of(self, codes: Array) -> Array:
-        """Drift of each row's domain; none in a domain that was added after the fit."""
-        assert self.density_.drift is not None
-        known = self.density_.drift
-        added = np.zeros((len(self.domains_) - len(known), known.shape[1]))
-        return np.concatenate([known, added])[codes]
-
-    def _novelty(self, X: Any) -> Array:
-        """Squared distance to the nearest component, as a mean over seen columns."""
-        Z, patterns = self.columns_.read(X)
-        return nearest_squares(Z, patterns, self.density_)
 
     def log_likelihood(
         self, X: Any, domains: Any, *, sample_weight: Any = None
@@ -413,33 +408,53 @@ class DensityMixture(LatentShiftEstimator):
         each = logsumexp(logs, axis=1) + self.columns_.log_volume(X)
         return float(np.average(each, weights=weight))
 
-    def _warm_refit(self, X: Any, codes: Array, weight: Array | None = None) -> Refit:
-        """Resamples for ``bootstrap``: EM on rows drawn again, from the fit."""
-        return warm_refit(self, X, codes, weight)
+    # ---- hooks --------------------------------------------------------------------
 
+    def _used_columns(self, X: Any) -> Any:
+        """What is expected stands in gaps: other models take none."""
+        inside = X if self.columns_.varying.all() else X[:, self.columns_.varying]
+        missing = np.isnan(inside)
+        if not missing.any():
+            return inside
+        Z = expected_rows(*self.columns_.read(X), self.density_, self.class_weight_)
+        return np.where(missing, self.columns_.to_units(Z), inside)
 
-def _check_tail(tail: Any) -> float | None:
-    """Degrees of freedom; None where they are to be chosen."""
-    if isinstance(tail, str) and tail == "auto":
-        return None
-    number = isinstance(tail, numbers.Real) and not isinstance(tail, bool)
-    if not number or not float(tail) > 0:
-        raise ValueError(
-            f"tail must be 'auto' or a number above 0, inf for Gaussians, got {tail!r}"
+    def _novelty(self, X: Any) -> Array:
+        """Squared distance to the nearest component, as a mean over seen columns."""
+        return nearest_squares(*self.columns_.read(X), self.density_)
+
+    def _novelty_quantiles(self) -> Array:
+        return np.asarray(self.novelty_quantiles_)
+
+    def _with_domain(self, domains: Array, prevalence: Array) -> Any:
+        extended = super()._with_domain(domains, prevalence)
+        drift = self.density_.drift
+        if drift is not None:  # nobody knows that of the new domain
+            drift = np.vstack([drift, np.zeros(drift.shape[1])])
+        extended.density_ = replace(
+            self.density_, mix=extended.prevalence_, drift=drift
         )
-    return float(tail)
+        return extended
 
+    def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
+        return resampler(self, X, codes, weight)
 
-def _reorder(density: Density, order: Array) -> Density:
-    """The same mixture with its classes, and their components, in another order."""
-    owner = np.argsort(order)[density.owner]
-    components = np.argsort(owner, kind="stable")
-    covariance = density.covariance
-    return replace(
-        density,
-        means=density.means[components],
-        covariance=covariance if density.kind == "tied" else covariance[components],
-        owner=owner[components],
-        share=density.share[components],
-        mix=density.mix[:, order],
-    )
+    def _out_of_fold(
+        self, rows: DiagnosedRows, folds: Array, rng: np.random.Generator
+    ) -> OutOfFold:
+        return climb_out_of_fold(self, rows, folds)
+
+    def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
+        return evidence_on_a_sample(self, X, domains, trials)
+
+    def _probe_rows(self, n_rows: int) -> Array:
+        columns = self.columns_
+        return made_up_rows(n_rows, columns.varying, columns.mean, columns.scale)
+
+    def _pseudo_counts(self, n_rows: int) -> float:
+        return DECISIONS.mix_rows / self.n_classes_
+
+    def _reorder_classes(self, order: Array) -> None:
+        super()._reorder_classes(order)
+        self.density_ = reorder(self.density_, order)
+        self.means_ = self.means_[order]

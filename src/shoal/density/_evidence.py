@@ -233,6 +233,4 @@ def column_log_densities(rows: Rows, density: Density) -> Array:
         spread = variance[:, column]
         each = log_density(squares / spread, np.log(spread), 1, density.tail)
         logs[:, column] = logsumexp(each + log_mix, axis=1)
-    for pattern in rows.patterns:
-        logs[np.ix_(pattern.rows, ~pattern.seen)] = 0
-    return logs
+    return logs if rows.gaps is None else np.where(rows.gaps.seen, logs, 0)

@@ -8,6 +8,8 @@ A row in which some columns miss has the density of its other columns: rows are 
 by pattern, and each pattern sees the means and covariances of its own columns.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,32 @@ class Pattern(NamedTuple):
     seen: Array  # (n_columns,), bool
 
 
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Where values of some rows miss.
+
+    Attributes
+    ----------
+    seen : ndarray of shape (n_rows, n_columns), bool
+
+    Examples
+    --------
+    >>> gaps = Gaps(np.array([[True, True], [False, True], [True, True]]))
+    >>> [pattern.rows.tolist() for pattern in gaps.patterns]
+    [[1], [0, 2]]
+    """
+
+    seen: Array
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Rows grouped by the columns that are seen in them."""
+        different, which = np.unique(self.seen, axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1])
+        return tuple(map(Pattern, groups, different))
+
+
 class Conditional(NamedTuple):
     """What the seen columns of some rows say of all columns, for each component.
 
@@ -42,23 +70,9 @@ class Conditional(NamedTuple):
     covariance: Array
 
 
-def find_patterns(seen: Array) -> tuple[Pattern, ...]:
-    """Rows grouped by the columns that are seen in them; none if all are.
-
-    Examples
-    --------
-    >>> [p.rows.tolist() for p in find_patterns(np.array([[1, 1], [0, 1], [1, 1]]))]
-    [[1], [0, 2]]
-    >>> find_patterns(np.ones((2, 2)))
-    ()
-    """
-    seen = np.asarray(seen, dtype=bool)
-    if seen.all():
-        return ()
-    different, which = np.unique(seen, axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1])
-    return tuple(map(Pattern, groups, different))
+def find_gaps(seen: Array) -> Gaps | None:
+    """Where values miss; None if none does."""
+    return None if seen.all() else Gaps(seen)
 
 
 def squared_distances(
@@ -91,12 +105,42 @@ def squared_distances(
     return squares, log_determinant
 
 
+def seen_distances(
+    X: Array, gaps: Gaps, means: Array, covariance: Array, kind: str
+) -> tuple[Array, Array]:
+    """The same of rows with gaps, in the columns that are seen.
+
+    Returns
+    -------
+    distances, log_determinants : ndarray of shape (n_rows, n_components)
+    """
+    if kind == "diag":
+        precision = 1 / covariance
+        X, seen = np.where(gaps.seen, X, 0), gaps.seen.astype(float)
+        squares = X**2 @ precision.T - 2 * X @ (means * precision).T
+        squares += seen @ (means**2 * precision).T
+        return np.maximum(squares, 0), seen @ np.log(covariance).T
+    squares = np.empty((len(X), len(means)))
+    log_determinants = np.empty_like(squares)
+    for rows, seen in gaps.patterns:
+        squares[rows], log_determinants[rows] = squared_distances(
+            X[rows][:, seen],
+            means[:, seen],
+            covariance[..., seen, :][..., seen],
+            kind,
+        )
+    return squares, log_determinants
+
+
 def log_density(
-    squares: Array, log_determinants: Array, n_columns: int, tail: float
+    squares: Array, log_determinants: Array, n_columns: Any, tail: float
 ) -> Array:
-    """Log density from squared distances: Student's t, Gaussian if ``tail`` is inf."""
+    """Log density from squared distances: Student's t, Gaussian if ``tail`` is inf.
+
+    ``n_columns`` is the number of (seen) columns, of all rows or of each.
+    """
     if np.isinf(tail):
-        return -0.5 * (squares + (log_determinants + n_columns * LOG_2_PI))
+        return np.asarray(-0.5 * (squares + (log_determinants + n_columns * LOG_2_PI)))
     half = (tail + n_columns) / 2
     constant = gammaln(half) - gammaln(tail / 2) - n_columns / 2 * np.log(tail * np.pi)
     return np.asarray(
@@ -104,18 +148,11 @@ def log_density(
     )
 
 
-def tail_weights(squares: Array, n_columns: int, tail: float) -> Array:
+def tail_weights(squares: Array, n_columns: Any, tail: float) -> Array:
     """How much rows count for a component's mean and covariance: far ones less."""
     if np.isinf(tail):
         return np.ones_like(squares)
-    return (tail + n_columns) / (tail + squares)
-
-
-def of_columns(covariance: Array, kind: str, columns: Array) -> Array:
-    """The covariance of some of the columns."""
-    if kind == "diag":
-        return covariance[:, columns]
-    return covariance[..., columns, :][..., columns]
+    return np.asarray((tail + n_columns) / (tail + squares))
 
 
 def fill_in(
@@ -130,12 +167,12 @@ def fill_in(
     mean[:, :, seen] = X[:, seen]
     if kind == "diag":
         return Conditional(mean, np.where(seen, 0, covariance))
-    stack = np.broadcast_to(covariance, (n_components, n_columns, n_columns))
+    # one matrix of a tied covariance serves all components
+    stack = covariance[None] if kind == "tied" else covariance
     unseen = ~seen
     across = stack[:, seen][:, :, unseen]  # (c, seen, unseen)
     slope = np.linalg.solve(stack[:, seen][:, :, seen], across)
-    apart = X[:, seen] - means[:, None, seen]
-    mean[:, :, unseen] += apart @ slope
+    mean[:, :, unseen] += (X[:, seen] - means[:, None, seen]) @ slope
     left = np.zeros((n_components, n_columns, n_columns))
     rest = stack[:, unseen][:, :, unseen] - slope.mT @ across
     left[np.ix_(np.arange(n_components), unseen, unseen)] = rest

@@ -1,18 +1,20 @@
 """Rows and the mixture that describes them: p_d(x) = sum_y p_d(y) p(x|y)."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from shoal.density._gaussian import (
-    Pattern,
+    Gaps,
+    fill_in,
     log_density,
-    of_columns,
+    seen_distances,
     squared_distances,
     tail_weights,
 )
+from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
 
@@ -29,15 +31,15 @@ class Rows:
         Domain of each row.
     weight : ndarray of shape (n_rows,)
     n_domains : int
-    patterns : tuple of Pattern
-        Empty where no value misses.
+    gaps : Gaps or None
+        Where values miss.
     """
 
     X: Array
     codes: Array
     weight: Array
     n_domains: int
-    patterns: tuple[Pattern, ...] = ()
+    gaps: Gaps | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,42 +73,45 @@ class Density:
     drift: Array | None = None
 
 
-def component_densities(
-    X: Array, patterns: tuple[Pattern, ...], density: Density
-) -> tuple[Array, Array]:
-    """Log p(x|component) and the pull of rows that are free of drift."""
+class Distances(NamedTuple):
+    """Of rows from components; what a density of any tail is made of.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (n_rows, n_components)
+        In the columns that are seen.
+    log_determinants : ndarray
+        Of the covariances of these; of shape (n_components,) without gaps.
+    n_columns : int or ndarray of shape (n_rows, 1)
+        How many are seen.
+    """
+
+    squares: Array
+    log_determinants: Array
+    n_columns: Any
+
+    def log_density(self, tail: float) -> Array:
+        """Log p(x|component)."""
+        return log_density(*self, tail)
+
+    def pull(self, tail: float) -> Array:
+        """How much rows count for means and covariances."""
+        return tail_weights(self.squares, self.n_columns, tail)
+
+
+def distances(X: Array, gaps: Gaps | None, density: Density) -> Distances:
+    """Distances of rows, free of drift, from the components."""
     shape = density.means, density.covariance, density.kind
-    if not patterns:
-        squares, log_determinants = squared_distances(X, *shape)
-        of_tail = X.shape[1], density.tail
-        logs = log_density(squares, log_determinants, *of_tail)
-        return logs, tail_weights(squares, *of_tail)
-    logs = np.empty((len(X), len(density.means)))
-    pull = np.empty_like(logs)
-    for rows, seen in patterns:
-        of_seen = _seen_distances(X[np.ix_(rows, seen)], seen, density)
-        squares, log_determinants = of_seen
-        of_tail = int(seen.sum()), density.tail
-        logs[rows] = log_density(squares, log_determinants, *of_tail)
-        pull[rows] = tail_weights(squares, *of_tail)
-    return logs, pull
+    if gaps is None:
+        return Distances(*squared_distances(X, *shape), X.shape[1])
+    n_seen = gaps.seen.sum(axis=1, keepdims=True)
+    return Distances(*seen_distances(X, gaps, *shape), n_seen)
 
 
-def nearest_squares(X: Array, patterns: tuple[Pattern, ...], density: Density) -> Array:
+def nearest_squares(X: Array, gaps: Gaps | None, density: Density) -> Array:
     """Squared distance to the nearest component, as a mean over the seen columns."""
-    shape = density.means, density.covariance, density.kind
-    if not patterns:
-        return squared_distances(X, *shape)[0].min(axis=1) / X.shape[1]
-    nearest = np.empty(len(X))
-    for rows, seen in patterns:
-        squares = _seen_distances(X[np.ix_(rows, seen)], seen, density)[0]
-        nearest[rows] = squares.min(axis=1) / max(int(seen.sum()), 1)
-    return nearest
-
-
-def _seen_distances(X: Array, seen: Array, density: Density) -> tuple[Array, Array]:
-    covariance = of_columns(density.covariance, density.kind, seen)
-    return squared_distances(X, density.means[:, seen], covariance, density.kind)
+    found = distances(X, gaps, density)
+    return (found.squares / np.maximum(found.n_columns, 1)).min(axis=1)
 
 
 def without_drift(rows: Rows, drift: Array | None) -> Array:
@@ -114,14 +119,52 @@ def without_drift(rows: Rows, drift: Array | None) -> Array:
     return rows.X if drift is None else rows.X - drift[rows.codes]
 
 
-def class_log_densities(
-    X: Array, patterns: tuple[Pattern, ...], density: Density
-) -> Array:
+def class_log_densities(X: Array, gaps: Gaps | None, density: Density) -> Array:
     """Log p(x|y) of rows without drift, of shape (n_rows, n_classes)."""
-    logs = component_densities(X, patterns, density)[0] + np.log(density.share)
+    logs = distances(X, gaps, density).log_density(density.tail)
+    logs += np.log(density.share)
     if len(density.owner) == density.mix.shape[1]:
         return logs
     result = np.empty((len(X), density.mix.shape[1]))
     for y in range(result.shape[1]):
         result[:, y] = logsumexp(logs[:, density.owner == y], axis=1)
     return result
+
+
+def expected_rows(
+    X: Array, gaps: Gaps | None, density: Density, class_weight: Array
+) -> Array:
+    """Rows with what is expected in their gaps, under some mix of classes."""
+    if gaps is None:
+        return X
+    logs = distances(X, gaps, density).log_density(density.tail)
+    logs += np.log(density.share * np.maximum(class_weight, TINY)[density.owner])
+    given = softmax(logs, axis=1)
+    result = X.copy()
+    shape = density.means, density.covariance, density.kind
+    for rows, seen in gaps.patterns:
+        means = fill_in(X[rows], *shape, seen).mean
+        result[rows] = np.einsum("nc,cnp->np", given[rows], means)
+    return result
+
+
+def class_means(density: Density) -> Array:
+    """Mean of each class over its components, of shape (n_classes, n_columns)."""
+    means = np.zeros((density.mix.shape[1], density.means.shape[1]))
+    np.add.at(means, density.owner, density.share[:, None] * density.means)
+    return means
+
+
+def reorder(density: Density, order: Array) -> Density:
+    """The same mixture with its classes, and their components, in another order."""
+    owner = np.argsort(order)[density.owner]
+    components = np.argsort(owner, kind="stable")
+    covariance = density.covariance
+    return replace(
+        density,
+        means=density.means[components],
+        covariance=covariance if density.kind == "tied" else covariance[components],
+        owner=owner[components],
+        share=density.share[components],
+        mix=density.mix[:, order],
+    )

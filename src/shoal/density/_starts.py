@@ -1,7 +1,8 @@
 """Partitions to begin with, and the best climb of several."""
 
+import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +29,21 @@ class Options(NamedTuple):
 
     n_components: int = 1  # of a class
     tail: float | None = None  # None: chosen
-    n_init: int = 16
+    n_init: int = 20
     max_iter: int = 300
     tol: float = 1e-5
+
+
+def check_tail(tail: Any) -> float | None:
+    """Degrees of freedom; None where they are to be chosen."""
+    if isinstance(tail, str) and tail == "auto":
+        return None
+    number = isinstance(tail, numbers.Real) and not isinstance(tail, bool)
+    if not number or not float(tail) > 0:
+        raise ValueError(
+            f"tail must be 'auto' or a number above 0, inf for Gaussians, got {tail!r}"
+        )
+    return float(tail)
 
 
 def make_prior(rows: Rows, n_classes: int, seed: int) -> Prior:
@@ -39,12 +52,12 @@ def make_prior(rows: Rows, n_classes: int, seed: int) -> Prior:
     The shape is that of all clusters together, shrunken (Ledoit and Wolf) until it can
     be inverted; it is the same for all starts, so that these can be compared.
     """
-    labels = _kmeans(rows, n_classes, seed)
+    labels = kmeans_labels(rows, n_classes, seed)
     given = np.eye(n_classes)[labels]
     centres = blank(rows, given, np.arange(n_classes), "diag", np.inf).means
     apart = rows.X - centres[labels]
-    for pattern in rows.patterns:  # what misses is not apart from anything
-        apart[np.ix_(pattern.rows, ~pattern.seen)] = 0
+    if rows.gaps is not None:  # what misses is not apart from anything
+        apart[~rows.gaps.seen] = 0
     apart *= np.sqrt(rows.weight / rows.weight.mean())[:, None]
     shape = ledoit_wolf(apart, assume_centered=True)[0]
     shape[np.diag_indices_from(shape)] += DECISIONS.least_variance
@@ -58,15 +71,16 @@ def best_fit(
     prior: Prior,
     options: Options,
     rng: np.random.Generator,
+    known: Sequence[Start] = (),
 ) -> tuple[str, Fit]:
     """The start whose climb ends highest, and where it ends.
 
-    All starts climb a little; the best of them to the end.
+    All starts, and those already ``known``, climb a little; the best to the end.
     """
     quick = options._replace(max_iter=DECISIONS.quick_iter, tol=DECISIONS.quick_tol)
     tried = [
         (start.name, climb_from(rows, start.labels, n_classes, kind, prior, quick))
-        for start in list_starts(rows, n_classes, options, rng)
+        for start in [*known, *list_starts(rows, n_classes, options, rng)]
     ]
     tried.sort(key=lambda one: -one[1].objective)
     finished = [
@@ -119,14 +133,15 @@ def list_starts(
         if number == 0:
             start = Start("split", _split(rows, n_classes, seed))
         elif number % 2:
-            start = Start("k-means", _kmeans(rows, n_classes, seed))
+            start = Start("k-means", kmeans_labels(rows, n_classes, seed))
         else:
             start = Start("random", _around_random_rows(rows, n_classes, seed))
         labels = _split_parts(rows, start.labels, options.n_components, seed)
         yield start._replace(labels=labels)
 
 
-def _kmeans(rows: Rows, count: int, seed: int) -> Array:
+def kmeans_labels(rows: Rows, count: int, seed: int) -> Array:
+    """Cluster of each row by k-means, from one start."""
     return _cluster(KMeans(count, n_init=1, random_state=seed), rows.X, rows.weight)
 
 

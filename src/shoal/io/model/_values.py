@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 #: turns up. A new estimator needs one line here.
 MODELS = {
     "DDFA": "shoal.ddfa",
+    "DensityMixture": "shoal.density",
     "DiscreteMixture": "shoal.discrete",
     "DomainMixture": "shoal.mixture",
     "ImageMixture": "shoal.vision",
@@ -36,6 +37,8 @@ MODELS = {
 CLASSES = {
     "Adjuster": "shoal.stages.adjust._estimator",
     "Calibration": "shoal.stages.discriminate._calibrate",
+    "Columns": "shoal.density._columns",
+    "Density": "shoal.density._model",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",
     "Factorization": "shoal.stages.factorize._result",
