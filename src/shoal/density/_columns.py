@@ -89,6 +89,12 @@ class Columns:
             points = points @ self.components.T
         return np.asarray(self.mean + self.scale * points)
 
+    def features(self, points: Array) -> Array:
+        """Points of a density in the units of all columns, NaN in constant ones."""
+        result = np.full((len(points), len(self.varying)), np.nan)
+        result[:, self.varying] = self.to_units(points)
+        return result
+
     def restore(self, directions: Array) -> Array:
         """Differences between rows of a density in the units of the table's columns."""
         if self.components is not None:

@@ -272,14 +272,18 @@ def climb(
     (True, True)
     """
     history: list[float] = []
+    settled, tail_is_best = False, not choose_tail
     for iteration in range(max_iter):
         density = maximize(rows, expected, density, prior)
         apart = _distances(rows, density)
-        if choose_tail and iteration % DECISIONS.tail_every == DECISIONS.tail_every - 1:
-            density = replace(density, tail=_best_tail(rows, density, apart))
+        if choose_tail and (settled or (iteration + 1) % DECISIONS.tail_every == 0):
+            tail = _best_tail(rows, density, apart)
+            tail_is_best = tail == density.tail
+            density = replace(density, tail=tail)
         expected = _expect(rows, density, apart)
         history.append(_objective(rows, expected, density, prior))
-        if iteration and history[-1] - history[-2] < tol:
+        settled = iteration > 0 and history[-1] - history[-2] < tol
+        if settled and tail_is_best:
             return Fit(density, expected, history[-1], history, True)
     return Fit(density, expected, history[-1], history, False)
 

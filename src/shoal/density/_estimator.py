@@ -122,9 +122,7 @@ class DensityMixture(LatentShiftEstimator):
     converged_ : bool
     weighted_ : bool
         Whether fit was given ``sample_weight``.
-    columns_, density_
-        How columns are read, and the fitted mixture in these.
-    n_classes_, n_features_in_, class_names_
+    columns_, density_, n_classes_, n_features_in_, class_names_
 
     See Also
     --------
@@ -283,9 +281,8 @@ class DensityMixture(LatentShiftEstimator):
             return int(self.n_classes)
         kind = self._kinds(rows)[-1]
         n_classes, curve = pick_n_classes(rows, kind, options, rng)
-        for count, held_out in curve.items():
-            name = f"{count} classes"
-            self.held_out_[name] = (held_out.mean, held_out.standard_error())
+        for count, one in curve.items():
+            self.held_out_[f"{count} classes"] = (one.mean, one.standard_error())
         return n_classes
 
     def _kinds(self, rows: Rows) -> tuple[str, ...]:
@@ -307,25 +304,18 @@ class DensityMixture(LatentShiftEstimator):
         self._store(self.density_.mix, names, weight)
         self.covariance_ = fit.density.kind
         self.tail_ = float(fit.density.tail)
-        self.means_ = self._in_features(class_means(self.density_))
+        self.means_ = self.columns_.features(class_means(self.density_))
         drift = fit.density.drift
         self.drift_ = None if drift is None else self.columns_.restore(drift)
-        enough = self.n_classes_ <= len(names)
-        self.identified_by_ = "looks and shift" if enough else "looks"
-        for name, judged in solution.judged.items():
-            of_rows, of_domains = judged
+        looks_only = self.n_classes_ > len(names)
+        self.identified_by_ = "looks" if looks_only else "looks and shift"
+        for name, (of_rows, of_domains) in solution.judged.items():
             self.held_out_[name] = (of_domains.mean, of_domains.standard_error())
             self.held_out_rows_[name] = (of_rows.mean, of_rows.standard_error())
         self.start_ = solution.start
         self.history_ = fit.history
         self.n_iter_ = len(fit.history)
         self.converged_ = fit.converged
-
-    def _in_features(self, points: Array) -> Array:
-        """Points of the density in the units of all columns, NaN in constant ones."""
-        result = np.full((len(points), self.n_features_in_), np.nan)
-        result[:, self.columns_.varying] = self.columns_.to_units(points)
-        return result
 
     def _warn_about(self, solution: Solution) -> None:
         share = self.class_weight_

@@ -40,12 +40,15 @@ class ShiftEvidence:
     drift, drift_error : float
         V and its standard error.
     drift_by_domain, drift_by_domain_error : ndarray of shape (n_domains,)
-        V among the rows of each domain.
+        V among the rows of each domain. One domain that drifts leaves the others worse
+        off too, without drift; the largest ``offset`` tells which it is.
     drift_by_column, drift_by_column_error : ndarray of shape (n_features,)
-        What drift gains in the density of a column alone; NaN for columns that do not
-        vary, and in wide tables, where components were fitted.
+        What the offsets gain in the density of a column alone, over the same offset for
+        all domains; NaN for columns that do not vary, and in wide tables, where
+        components were fitted.
     offset : ndarray of shape (n_domains, n_features)
-        Drift of each domain, in standard deviations of the columns.
+        Drift of each domain, in standard deviations of the columns, against the median
+        domain: where classes would lie without drift, nobody knows.
     domains : ndarray of shape (n_domains,)
     feature_names : list of str
     n_classes : int
@@ -77,12 +80,22 @@ class ShiftEvidence:
             f"drift  V = {self.drift:+.3f} +- {self.drift_error:.3f} nats a row",
         ]
         if self.has_drift:
-            domain = self.domains[int(np.argmax(self.drift_by_domain))]
-            lines.append(f"most in domain {domain}")
-            if not np.isnan(self.drift_by_column).all():
-                column = self.feature_names[int(np.nanargmax(self.drift_by_column))]
-                lines[-1] += f", column {column}"
+            domain, column = self.furthest
+            lines.append(f"most in domain {domain}, column {column}")
         return "\n".join(lines)
+
+    @property
+    def furthest(self) -> tuple[Any, str]:
+        """The domain and the column with the largest offset where drift gains most.
+
+        In wide tables, where gains by column are not known, the largest of all.
+        """
+        size = np.abs(self.offset)
+        known = ~np.isnan(self.drift_by_column)
+        column = int(size.max(axis=0).argmax())
+        if known.any():
+            column = int(np.nanargmax(self.drift_by_column))
+        return self.domains[int(size[:, column].argmax())], self.feature_names[column]
 
 
 def shift_and_drift(
@@ -157,7 +170,7 @@ def _evidence(
     names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     return ShiftEvidence(
         **found,
-        offset=columns.restore(offset) / spread,
+        offset=columns.restore(offset - np.median(offset, axis=0)) / spread,
         domains=model.domains_,
         feature_names=[str(name) for name in names],
         n_classes=model.n_classes_,
@@ -187,9 +200,16 @@ def weigh_evidence(
         level = expect(left_out, own).log_likelihood
         shift[test] = level - expect(left_out, one).log_likelihood
         drift[test] = expect(left_out, moved).log_likelihood - level
-        by_column = (column_log_densities(left_out, each) for each in (moved, own))
+        alike = replace(moved, drift=_median_drift(moved))
+        by_column = (column_log_densities(left_out, each) for each in (moved, alike))
         columns[test] = np.subtract(*by_column)
     return _summary(rows, shift, drift, columns)
+
+
+def _median_drift(density: Density) -> Array:
+    """The drift of the median domain, for all of them."""
+    assert density.drift is not None
+    return np.tile(np.median(density.drift, axis=0), (len(density.drift), 1))
 
 
 def _summary(rows: Rows, shift: Array, drift: Array, columns: Array) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""What is chosen on held-out rows, and the evidence of shift and drift."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from shoal.datasets import load_penguins, make_latent_shift
+from shoal.density import DensityMixture, shift_and_drift
+from shoal.density._choose import Judged, best_kind, take
+from shoal.density._em import expect
+from shoal.density._evidence import column_log_densities
+from shoal.density._gaussian import find_gaps
+from shoal.density._model import Rows
+from shoal.likelihood._held_out import HeldOut
+
+
+def draw(seed, drift=0.0, n=1200, shapes="full"):
+    """Two classes in four domains; drift moves domain 3 along column 1."""
+    rng = np.random.default_rng(seed)
+    domains = np.arange(n) % 4
+    labels = rng.random(n) < np.array([0.2, 0.4, 0.6, 0.8])[domains]
+    X = rng.normal(size=(n, 3))
+    if shapes == "full":
+        X[labels] = X[labels] @ np.array([[1, 0.9, 0], [0, 0.4, 0], [0, 0, 2.0]])
+    X[:, 0] += 3 * labels
+    X[domains == 3, 1] += drift
+    return X, domains, labels.astype(int)
+
+
+def held_out(*means, n=50, spread=0.0):
+    noise = np.linspace(-spread, spread, n)
+    weight = np.full(n, 1 / n)
+    return [HeldOut(mean + sign * noise, weight) for mean, sign in means]
+
+
+def test_take_keeps_rows_and_gaps():
+    X = np.arange(12.0).reshape(6, 2)
+    seen = X != 5
+    rows = Rows(X, np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2, find_gaps(seen))
+    which = np.array([True, False, True, True, False, False])
+    got = take(rows, which)
+    assert_allclose(got.X, X[which])
+    assert_allclose(got.gaps.seen, seen[which])
+    assert take(rows, ~which).gaps is None
+
+
+def test_domains_choose_the_shape_and_rows_break_ties():
+    clear = {
+        "tied": Judged(*held_out((-9, 0), (-1.0, 0))),
+        "full": Judged(*held_out((-5, 0), (-1.5, 0))),
+    }
+    assert best_kind(clear) == "tied"
+    tie = {
+        "tied": Judged(*held_out((-9, 0), (-1.00, 1), spread=1.0)),
+        "full": Judged(*held_out((-5, 0), (-1.01, -1), spread=1.0)),
+    }
+    assert best_kind(tie) == "full"
+
+
+def test_drift_is_taken_only_where_it_pays(seed):
+    still = DensityMixture(2, n_init=4, random_state=seed).fit(*draw(seed)[:2])
+    assert still.drift_ is None
+    X, domains, labels = draw(seed, drift=2.0)
+    moved = DensityMixture(2, n_init=4, random_state=seed).fit(X, domains)
+    apart = moved.drift_[3] - moved.drift_[:3].mean(axis=0)
+    assert_allclose(apart, [0, 2.0, 0], atol=0.3)
+    same = np.mean(moved.labels_ == labels)
+    assert max(same, 1 - same) > 0.85
+
+
+def test_evidence_names_the_domain_and_the_column(seed):
+    evidence = shift_and_drift(*draw(seed, drift=2.0)[:2], 2, random_state=seed)
+    assert evidence.has_drift
+    assert evidence.shift > 3 * evidence.shift_error
+    assert np.argmax(evidence.drift_by_column) == 1
+    assert evidence.furthest == (3, "1")
+    assert np.abs(np.delete(evidence.offset, 3, axis=0)).max() < 0.3
+    assert "domain 3, column 1" in str(evidence)
+    overall = np.average(evidence.drift_by_domain, weights=np.full(4, 300))
+    assert_allclose(overall, evidence.drift)
+
+
+def test_evidence_without_drift(seed):
+    evidence = shift_and_drift(*draw(seed)[:2], 2, random_state=seed)
+    assert not evidence.has_drift
+    assert evidence.shift > 3 * evidence.shift_error
+    assert str(evidence).count("\n") == 1
+
+
+def test_evidence_without_shift():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2)) + 5 * rng.integers(0, 2, (600, 1))
+    evidence = shift_and_drift(X, np.arange(600) % 3, 2, random_state=0)
+    assert abs(evidence.shift) < 3 * evidence.shift_error + 0.01
+    assert not evidence.has_drift
+
+
+def test_columns_alone_are_marginals():
+    """Of a table with one column, and against the same with all others missing."""
+    X, domains, _ = draw(1, n=200)
+    model = DensityMixture(2, drift=True, n_init=2, random_state=0).fit(X, domains)
+    rows = model.columns_.rows(X, domains, None, 4)
+    got = column_log_densities(rows, model.density_)
+    for column in range(3):
+        seen = np.zeros(X.shape, dtype=bool)
+        seen[:, column] = True
+        alone = Rows(rows.X, rows.codes, rows.weight, 4, find_gaps(seen))
+        expected = expect(alone, model.density_).log_likelihood
+        assert_allclose(got[:, column], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_number_of_classes_is_found(n_classes):
+    X, domains, _ = make_latent_shift(
+        1500, n_classes=n_classes, n_domains=6, separation=3.0, random_state=1
+    )
+    model = DensityMixture(n_init=4, drift=False, random_state=0).fit(X, domains)
+    assert model.n_classes_ == n_classes
+    assert f"{n_classes} classes" in model.held_out_
+
+
+def test_looks_alone_choose_where_domains_do_not_differ():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(450, 2)) + 8 * np.eye(3, 2)[np.arange(450) % 3]
+    domains = rng.integers(0, 3, 450)
+    model = DensityMixture(n_init=4, drift=False, random_state=0).fit(X, domains)
+    assert model.n_classes_ == 3
+
+
+def test_an_estimator_is_asked_about_its_own_classes():
+    penguins = load_penguins()
+    model = DensityMixture(3, n_init=4, random_state=0)
+    model.fit(penguins.X, penguins.domains)
+    evidence = shift_and_drift(
+        penguins.X, penguins.domains, estimator=model, random_state=0
+    )
+    assert evidence.n_classes == 3
+    assert evidence.covariance == model.covariance_
+    with pytest.raises(ValueError, match="domains must be passed"):
+        shift_and_drift(penguins.X, None, estimator=model)
