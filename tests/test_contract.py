@@ -5,7 +5,7 @@ import warnings
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from shoal import DDFA, DiscreteMixture, DomainMixture
+from shoal import DDFA, DensityMixture, DiscreteMixture, DomainMixture
 from support import (
     check_domain_estimator,
     domain_checks,
@@ -15,6 +15,8 @@ from support.battery import fitted_state
 
 QUICK = [
     DDFA(2, discriminator="logistic", random_state=0),
+    DensityMixture(2, n_init=4, random_state=0),
+    DensityMixture(2, n_init=4, n_components=2, random_state=0),
     DiscreteMixture(2, random_state=0),
     DiscreteMixture(2, n_words=8, random_state=0),
     DomainMixture(2, search=False, random_state=0),
@@ -32,6 +34,12 @@ QUICK = [
             DDFA(2, discriminator="logistic", discretizer=None, random_state=0),
             54,
             id="ddfa, corners",
+        ),
+        pytest.param(
+            DensityMixture(), 53, id="density, as it comes", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            DensityMixture(2, n_init=4, random_state=0), 53, id="density, k given"
         ),
         pytest.param(DiscreteMixture(), 47, id="words, as it comes"),
         pytest.param(DiscreteMixture(2), 47, id="words, k given"),

@@ -79,7 +79,9 @@ def test_what_a_package_offers_is_listed(name):
     assert offered <= set(module.__all__)
 
 
-@pytest.mark.parametrize("name", ["DDFA", "DiscreteMixture", "DomainMixture"])
+@pytest.mark.parametrize(
+    "name", ["DDFA", "DensityMixture", "DiscreteMixture", "DomainMixture"]
+)
 def test_every_method_and_parameter_is_documented(name):
     estimator = getattr(shoal, name)
     assert "Examples\n" in estimator.__doc__
@@ -118,7 +120,8 @@ sys.modules.update(dict.fromkeys({HEAVY[1:]}))
 FIT = """
 import warnings
 import numpy as np
-from shoal import DDFA, DiscreteMixture, DomainMixture, choose_n_classes
+from shoal import DDFA, DensityMixture, DiscreteMixture, DomainMixture
+from shoal import choose_n_classes
 from shoal.datasets import make_latent_shift
 
 warnings.simplefilter("ignore")
@@ -127,6 +130,7 @@ X, domains, _ = make_latent_shift(
 for model in (
     DDFA(2, discriminator="logistic", discretizer=4, cross_fit=2, random_state=0),
     DomainMixture(2, search=False, random_state=0),
+    DensityMixture(2, n_init=2, random_state=0),
     DiscreteMixture(2, n_words=6, random_state=0),
 ):
     proba = model.fit(X, domains).predict_proba(X, domains)
