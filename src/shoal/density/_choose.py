@@ -28,7 +28,7 @@ from shoal.density._starts import (
 from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY, domain_given_class
 from shoal.validation import row_weights
-from shoal.validation._sampling import fold_of_rows, stratified_sample
+from shoal.validation._rows import fold_of_rows, stratified_sample
 
 Array = np.ndarray[Any, Any]
 

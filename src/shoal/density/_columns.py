@@ -12,8 +12,7 @@ from shoal.density._gaussian import LOG_2_PI, Gaps, find_gaps
 from shoal.density._model import Rows
 from shoal.exceptions import SubsampleWarning
 from shoal.validation import varying_columns
-from shoal.validation._rows import canonical_rows, sort_rows
-from shoal.validation._sampling import stratified_sample
+from shoal.validation._rows import canonical_rows, sort_rows, stratified_sample
 
 Array = np.ndarray[Any, Any]
 

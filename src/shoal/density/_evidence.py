@@ -24,7 +24,7 @@ from shoal.density._starts import Options, continue_from, make_prior
 from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY
 from shoal.validation import encode_domains
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 

@@ -26,7 +26,7 @@ from shoal.density._starts import (
 )
 from shoal.likelihood._held_out import HeldOut
 from shoal.validation import check_X_domains, row_weights
-from shoal.validation._sampling import fold_of_rows
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
