@@ -1,6 +1,7 @@
 """Options from shoal.toml; the command line wins."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from typer.main import get_command
 
 from shoal.cli._options import Speech, Work, with_groups
 from shoal.cli._reading import Source, split_names
+from shoal.io.source._options import Options
 
 
 def make_app(seen: dict[str, Any]) -> Any:
@@ -133,3 +135,13 @@ def test_names_of_columns():
     assert split_names(None) == []
     assert split_names(["a,b", "c"]) == ["a", "b", "c"]
     assert split_names(['"a,b",c']) == ["a,b", "c"]
+
+
+def test_the_options_for_reading_are_those_of_the_reader():
+    """The same names and defaults as `shoal.io.read`, and no others."""
+    known = {field.name: field.default for field in fields(Options)}
+    asked = Source()
+    given = {field.name: getattr(asked, field.name) for field in fields(Source)}
+    assert set(known) - set(given) == {"seed", "require_domain"}
+    assert set(given) <= set(known)
+    assert Options(**asked.for_read) == Options()

@@ -9,6 +9,7 @@ from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, Place, load_model
 from shoal.cli._options import (
+    NUMBERS,
     REQUIRED,
     Machine,
     SafeResults,
@@ -22,8 +23,6 @@ from shoal.cli._reading import Data, Rows, name_of
 from shoal.cli._tables import current_records, prevalence_table
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
-# A fit score below this says that many rows are unlike anything seen.
-LEAST_FIT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +160,7 @@ def show(output: Output) -> None:
         "rows unlike anything seen.",
     )
     output.show_files()
-    if score < LEAST_FIT:
+    if score < NUMBERS.least_fit:
         output.warn(
             "W163",
             f"many rows are unlike those of training (fit score {score:.2f})",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import Message, write_json
-from shoal.cli._options import SafeResults, Speech, Work, with_groups
+from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Source, name_of, read
 from shoal.cli._runs import filled_folder, refuse_existing
@@ -106,14 +106,6 @@ def _span(ends: list[int]) -> str:
 
 # ---- what is said about a table before any fit ---------------------------------------
 
-# Rows looked at for leaks and copies; more would only sharpen the second digit.
-MOST_ROWS = 20_000
-SHOWN_LEAKS = 5
-# Measured on generated tables: copies of the rows that a fit holds at its peak.
-COPIES = 6
-# Processor seconds of a fit with all its stages on generated tables of 10 columns: to
-# start, for each thousand rows up to MANY, and for each thousand beyond. A guess.
-TO_START, PER_THOUSAND, BEYOND, MANY = 3.0, 2.2, 0.4, 10_000
 # Of images nothing is known before they are embedded.
 UNSEEN = {
     "rows_looked_at": 0,
@@ -141,7 +133,7 @@ def describe(table: "Table", seed: int) -> dict[str, Any]:
         "domains": dict(zip(domains.tolist(), sizes.tolist(), strict=True)),
         "largest_k": len(domains),
         "images": None if has_columns else _describe_images(table.frame),
-        "megabytes": COPIES * _bytes(table.X) / 1e6,
+        "megabytes": NUMBERS.copies * _bytes(table.X) / 1e6,
         "seconds_to_fit": _seconds(table.n_rows),
         **(_look(table, codes, np.random.default_rng(seed)) if has_columns else UNSEEN),
     }
@@ -186,25 +178,29 @@ def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
     from shoal.analysis.diagnose._table import find_repeats, naming_columns
 
     rows = np.arange(len(codes))
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+    if len(rows) > NUMBERS.check_rows:
+        rows = np.sort(rng.choice(rows, NUMBERS.check_rows, replace=False))
     X, codes = table.X[rows], codes[rows]
     accuracy = naming_columns(X, codes, rng)
-    ranked = sorted(accuracy, key=accuracy.__getitem__, reverse=True)[:SHOWN_LEAKS]
+    ranked = sorted(accuracy, key=accuracy.__getitem__, reverse=True)
     is_bag = table.kind in ("counts", "text")  # short texts are alike by chance
     repeats = None if is_bag else find_repeats(X, codes)
     excess = None if repeats is None or np.isinf(repeats.excess) else repeats.excess
     return {
         "rows_looked_at": len(rows),
-        "leaks": {table.feature_names[index]: accuracy[index] for index in ranked},
+        "leaks": {
+            table.feature_names[index]: accuracy[index]
+            for index in ranked[: NUMBERS.shown_leaks]
+        },
         "repeated_rows": 0 if repeats is None else repeats.n_rows,
         "repeated_excess": excess,
     }
 
 
 def _seconds(n_rows: int) -> float:
-    few, more = min(n_rows, MANY), max(n_rows - MANY, 0)
-    return TO_START + (PER_THOUSAND * few + BEYOND * more) / 1000
+    few = min(n_rows, NUMBERS.many_rows)
+    first, beyond = NUMBERS.per_thousand, NUMBERS.per_thousand_beyond
+    return NUMBERS.to_start + (first * few + beyond * (n_rows - few)) / 1000
 
 
 def _bytes(X: Any) -> int:

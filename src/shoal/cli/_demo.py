@@ -26,8 +26,6 @@ from shoal.cli._tables import percent, plain_table, show_results
 # ---- demo data -----------------------------------------------------------------------
 
 N_SITES = 12
-ALPHA = 3.0
-MAX_CONDITION = 8.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def digits() -> DemoData:
     from shoal.datasets import draw_prevalence, plan_domains, take
 
     pixels, labels = load_digits(return_X_y=True)
-    mixes = draw_prevalence(10, N_SITES, ALPHA, MAX_CONDITION, random_state=0)
+    mixes = draw_prevalence(10, N_SITES, 3.0, 8.0, random_state=0)
     plan = plan_domains(labels, mixes, valid_share=0, random_state=0)
     X, site = take(plan, pixels)
     varying = X.std(axis=0) > 0  # some corners are never written on

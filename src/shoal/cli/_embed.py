@@ -9,6 +9,7 @@ from typing import Any
 from shoal.cli import _networks
 from shoal.cli._messages import CommandError
 from shoal.cli._options import (
+    NUMBERS,
     REQUIRED,
     SafeResults,
     Speech,
@@ -32,7 +33,7 @@ class Network:
         metavar="PATH",
         show_default=False,
     )
-    batch: int = working(_networks.BATCH, "Images at a time.", min=1)
+    batch: int = working(NUMBERS.batch, "Images at a time.", min=1)
     depth: int | None = working(None, "18, 34 or 50, if the file does not tell.")
     stem: str | None = working(None, "cifar or imagenet, if the file does not tell.")
     device: str = working("auto", "auto, cpu, cuda or cuda:1.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
-from shoal.cli._options import Speech, with_groups, working
+from shoal.cli._options import NUMBERS, Speech, with_groups, working
 from shoal.cli._output import Output, running
 from shoal.cli._reading import split_names
 from shoal.cli._report import draw, named
@@ -219,8 +219,6 @@ Names = Callable[[Output, Any, "Table"], Mapping[str, str]]
 AS_PAIR = "write names such as c0=Adelie; no two alike, and none the id of another"
 AS_MERGE = "write two classes or more and a name, such as c2,c5=Gentoo"
 AS_JSON = 'write names such as {"c0": "Adelie"}'
-# Classes of two fits are the same if so much of either lies in the other.
-SAME = 0.8
 
 
 def names_from(path: Path) -> Names:
@@ -258,7 +256,7 @@ def carried_names(
     shared = np.zeros((model.n_classes_, len(old.class_names_)))
     np.add.at(shared, (now, before), 1)
     sizes = np.maximum(shared.sum(axis=1)[:, None], shared.sum(axis=0))
-    same = shared >= SAME * np.maximum(sizes, 1)
+    same = shared >= NUMBERS.same_class * np.maximum(sizes, 1)
     # an id is no name, and may be that of another class here
     ids = class_ids(old.n_classes_)
     named = [name not in ids for name in old.class_names_]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Encoder, Work, reading
+from shoal.cli._options import NUMBERS, Encoder, Work, reading
 from shoal.cli._output import Output, Stage
 from shoal.cli._reading import rows_of
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 #: The file of weights in a folder that `shoal pretrain` wrote.
 ENCODER = "encoder.safetensors"
-BATCH = 1024
-# Components of the features: with fewer rows for each, domains are learned by heart.
-MOST_COMPONENTS, ROWS_PER_COMPONENT = 128, 20
 
 # ---- folders of images ---------------------------------------------------------------
 
@@ -269,13 +266,13 @@ def with_features(
     place = start_torch(encoder.device, work.threads)
     net, size = load_network(Path(encoder.encoder), encoder.size)
     options = {"size": size, "device": place, "skip_bad": skip_bad}
-    with network_errors(BATCH):
+    with network_errors(NUMBERS.batch):
         listed = _listed(table)
-        bunch = encode_images(output, net, listed, batch_size=BATCH, **options)
+        bunch = encode_images(output, net, listed, batch_size=NUMBERS.batch, **options)
     output.warn_all(bunch.messages)
     units, table = bunch.X, _readable(table, bunch)
-    fewer = max(len(units) // ROWS_PER_COMPONENT, 2)
-    features, projection = project_features(units, min(fewer, MOST_COMPONENTS))
+    fewer = max(len(units) // NUMBERS.rows_per_component, 2)
+    features, projection = project_features(units, min(fewer, NUMBERS.most_components))
     schema = replace(table.schema, size=size)
     names = [f"x{index}" for index in range(features.shape[1])]
     table = replace(table, X=features, schema=schema, feature_names=names, frame=None)

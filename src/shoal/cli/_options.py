@@ -13,6 +13,66 @@ import typer
 
 from shoal.cli._messages import COMMAND_LINE, CommandError
 
+# ---- numbers that decide -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the commands decide by; see the comments for why."""
+
+    # ---- what is shown
+    # Seconds between lines about one long stage where there is no bar to move.
+    plain_every: float = 10.0
+    # Columns of a file, which has no edge at which a table must break its cells.
+    wide: int = 200
+    # Rows of a table on the terminal; files and --json have all.
+    shown_rows: int = 40
+    # More classes would not fit beside each other with their intervals.
+    most_with_intervals: int = 8
+    # Columns that tell most about the domain.
+    shown_leaks: int = 5
+
+    # ---- what deserves a warning
+    # A smaller fit score says that many rows are unlike anything seen.
+    least_fit: float = 0.5
+    # The share of rows unlike those of training that is no accident.
+    many_unlike: float = 0.1
+
+    # ---- what counts as the same
+    # Classes of two fits, if so much of either lies in the other.
+    same_class: float = 0.8
+    # Shares: a model may be kept in single precision.
+    same_share: float = 1e-6
+    # The sum of shares that somebody typed, and 1.
+    same_sum: float = 1e-3
+
+    # ---- what is looked at, and guesses
+    # Rows looked at for leaks and copies; more would only sharpen the second digit.
+    check_rows: int = 20_000
+    # Copies of the rows that a fit holds at its peak: measured on generated tables.
+    copies: int = 6
+    # Processor seconds of a fit with all its stages, on generated tables of 10 columns:
+    # to start, for each thousand rows up to so many, and for each thousand beyond.
+    to_start: float = 3.0
+    per_thousand: float = 2.2
+    many_rows: int = 10_000
+    per_thousand_beyond: float = 0.4
+
+    # ---- images
+    # At a time: what the memory of a small device holds.
+    batch: int = 1024
+    # Components of the features, and rows for each: with fewer rows, domains are
+    # learned by heart.
+    most_components: int = 128
+    rows_per_component: int = 20
+    # An image is told apart from others: with one alone there is nothing to learn.
+    least_images: int = 2
+    # So many are written, so that a training that is killed loses a tenth of its work.
+    checkpoints: int = 10
+
+
+NUMBERS = Numbers()
+
 # ---- groups of options: dataclasses --------------------------------------------------
 
 #: For an option that must be given.

@@ -15,13 +15,10 @@ from typing import Any, NamedTuple
 import typer
 
 from shoal.cli._messages import COMMAND_LINE, Message, allowed, catalogue, plain
-from shoal.cli._options import Speech
+from shoal.cli._options import NUMBERS, Speech
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
 # ---- progress ------------------------------------------------------------------------
-
-# Seconds between lines about one long stage where there is no bar to move.
-PLAIN_EVERY = 10.0
 
 
 class Stage(NamedTuple):
@@ -141,7 +138,7 @@ class PlainLines:
     def __call__(self, stages: Stages) -> None:
         """One line, if there is something new to say."""
         new = stages.current != self.key
-        if not new and stages.elapsed - self.said < PLAIN_EVERY:
+        if not new and stages.elapsed - self.said < NUMBERS.plain_every:
             return
         self.key, self.said = stages.current, stages.elapsed
         part = "" if new else f", {stages.share:.0%} of it done"
@@ -204,7 +201,6 @@ def _bar(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
 
 SCHEMA = "shoal/1"
 STRICT_EXIT = 7
-WIDE = 200
 
 
 @dataclass
@@ -327,8 +323,8 @@ class Output:
 
         # Rich reads NO_COLOR itself; an empty value means unset, as no-color.org says.
         plain = self.speech.no_color or bool(os.environ.get("NO_COLOR"))
-        # A file has no edge at which a table would have to break its cells.
-        width = None if file.isatty() or "COLUMNS" in os.environ else WIDE
+        has_edge = file.isatty() or "COLUMNS" in os.environ
+        width = None if has_edge else NUMBERS.wide
         return Console(
             file=file, no_color=plain, highlight=False, markup=False, width=width
         )

@@ -13,6 +13,7 @@ from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, Place, load_model, refuse_no_domains
 from shoal.cli._options import (
+    NUMBERS,
     Machine,
     SafeResults,
     Speech,
@@ -24,9 +25,6 @@ from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, Rows, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
 from shoal.io._settings import READING
-
-# More rows unlike those of training than this deserve a warning.
-MANY_UNLIKE = 0.1
 
 #: Stands for the domain of rows where it plays no part.
 NO_DOMAIN = "(not used)"
@@ -267,7 +265,7 @@ def show(output: Output, tally: Tally) -> None:
         for domain, classes in found["counts"].items()
     ]
     unsure, unlike = (found[name] / found["n_rows"] for name in ("unsure", "unlike"))
-    if unlike > MANY_UNLIKE:
+    if unlike > NUMBERS.many_unlike:
         output.warn(
             "W163",
             f"{percent(unlike)} of the rows are unlike those of training",
@@ -282,8 +280,6 @@ def show(output: Output, tally: Tally) -> None:
 
 
 # ---- class mixes from files: --prevalence --------------------------------------------
-
-TOLERANCE = 1e-3
 
 
 def read_mix(path: Path, names: list[str]) -> list[float]:
@@ -310,7 +306,7 @@ def read_mix(path: Path, names: list[str]) -> list[float]:
         if not 0 <= share <= 1:
             raise _unusable(path, f'gives "{name}" the share {share}, not from 0 to 1')
         mix.append(share)
-    if abs(sum(mix) - 1) > TOLERANCE:
+    if abs(sum(mix) - 1) > NUMBERS.same_sum:
         raise _unusable(path, f"has shares that add to {sum(mix):.4g}, not to 1")
     return [share / sum(mix) for share in mix]
 

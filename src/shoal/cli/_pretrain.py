@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _networks
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._options import Results, Speech, Work, with_groups, working
+from shoal.cli._options import NUMBERS, Results, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, Stages, running
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.exceptions import CodedError
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 HISTORY = "history.json"
 # What a run keeps while it trains, in this process and on a Ray cluster.
 KEPT = ("checkpoint.pt", "checkpoints")
-# So many are written, so that a run that is killed loses a tenth of its work.
-CHECKPOINTS = 10
-# An image is told apart from others: with one alone there is nothing to learn.
-LEAST = 2
+LEAST = NUMBERS.least_images
 
 # Pretext tasks of other packages: entry points with the signature of simclr.
 OTHERS = {point.name: point for point in entry_points(group="shoal.pretraining")}
@@ -130,7 +127,7 @@ class Training:
             compile=self.compile,
             seed=seed,
             device=device,
-            checkpoint_every=steps * max(self.epochs // CHECKPOINTS, 1),
+            checkpoint_every=steps * max(self.epochs // NUMBERS.checkpoints, 1),
             progress=False,
             **options,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import write_json
+from shoal.cli._options import NUMBERS
 from shoal.cli._output import Output
 from shoal.cli._reading import row_numbers
 
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 # ---- tables --------------------------------------------------------------------------
 
 Record = Mapping[str, Any]
-
-SHOWN_ROWS = 40
-# More columns than this would not fit with their intervals.
-MOST_WITH_INTERVALS = 8
 
 #: Shape and word, never colour alone.
 MARKS = {"ok": ("✓ ok", "green"), "caution": ("! caution", "yellow"),
@@ -89,7 +86,7 @@ def prevalence_table(
     """
     names = {record["class_id"]: record["class_name"] for record in records}
     heads = [_head(class_id, names[class_id], notes or {}) for class_id in names]
-    wide = len(names) > MOST_WITH_INTERVALS
+    wide = len(names) > NUMBERS.most_with_intervals
     cell = _share if wide else share_with_interval
     by_domain: dict[str, list[Record]] = {}
     for record in records:
@@ -107,10 +104,10 @@ def shortened_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Any:
     """A table of the first rows; files and --json have all."""
-    more = f" (first {SHOWN_ROWS} of {len(rows)}; --json has all)"
-    return plain_table(
-        title + more * (len(rows) > SHOWN_ROWS), columns, rows[:SHOWN_ROWS]
-    )
+    shown = rows[: NUMBERS.shown_rows]
+    if len(shown) < len(rows):
+        title += f" (first {len(shown)} of {len(rows)}; --json has all)"
+    return plain_table(title, columns, shown)
 
 
 def _share(record: Record) -> str:
@@ -187,8 +184,6 @@ Row = dict[str, Any]
 Intervals = dict[tuple[str, frozenset[int]], Row]
 
 INTERVAL = ("lo", "hi", "level")
-# Shares that differ by less are the same: a model may be kept in single precision.
-SAME = 1e-6
 
 
 def current_records(
@@ -306,7 +301,7 @@ def _in_order(records: list[Row]) -> list[str]:
 
 def _is_share(text: str, share: float) -> bool:
     try:
-        return math.isclose(float(text), share, abs_tol=SAME)
+        return math.isclose(float(text), share, abs_tol=NUMBERS.same_share)
     except ValueError:
         return False
 
