@@ -71,9 +71,39 @@ def batches(
     """
     if not isinstance(schema, Schema):
         schema = Schema.from_dict(schema)
-    tokens = tuple(na)
-    schema = replace(schema, missing=(*schema.missing, *tokens))
-    options = Options(
+    schema = replace(schema, missing=(*schema.missing, *na))
+    options = replace(
+        _options(schema),
+        domain_file=domain_file,
+        format=format,
+        sep=sep,
+        encoding=encoding,
+        drop_missing_domain=drop_missing_domain,
+        require_domain=require_domain,
+    )
+    paths = list(data) if are_paths(data) else [data]
+    names = file_names(paths) if all(map(is_path, paths)) else [None]
+    start = n_placed = n_kept = 0
+    for path, name in zip(paths, names, strict=True):
+        before = start
+        for content in _contents(path, options, schema, batch_rows):
+            numbered = _numbered(content, start)
+            start += content.n_rows
+            placed = _with_domain(numbered, schema, options)
+            whole = _without_gaps(placed, schema)
+            n_placed, n_kept = n_placed + placed.n_rows, n_kept + whole.n_rows
+            if whole.n_rows:
+                table = _table(whole, schema, name, required=require_domain)
+                yield replace(table, places=before + whole.frame.index.to_numpy())
+    if start and not n_placed:
+        raise InputError("E115", "no row has a domain", "fill them in")
+    if start and not n_kept:
+        raise InputError("E115", "every row has a missing value", FILL)
+
+
+def _options(schema: Schema) -> Options:
+    """How to read files that the schema is for."""
+    return Options(
         domain=None if schema.domain is None else schema.domain.column,
         id=schema.id,
         label=schema.label,
@@ -81,38 +111,8 @@ def batches(
         counts=schema.kind == "counts",
         layer=schema.layer,
         use_rep=schema.use_rep,
-        domain_file=domain_file,
-        format=format,
-        sep=sep,
-        encoding=encoding,
         na=[token for token in schema.missing if token not in MISSING],
     )
-    paths = list(data) if are_paths(data) else [data]
-    names = file_names(paths) if all(map(is_path, paths)) else [None]
-    start = n_placed = n_kept = 0
-    for path, name in zip(paths, names, strict=True):
-        before = start
-        told = replace(options, require_domain=require_domain)
-        for content in _contents(path, told, schema, batch_rows):
-            numbered = _numbered(content, start)
-            start += content.n_rows
-            messages: list[Message] = list(content.messages)
-            if drop_missing_domain:
-                numbered, dropped = _without_missing(numbered, schema)
-                messages += dropped
-            n_placed += numbered.n_rows
-            if numbered.n_rows:
-                numbered, dropped = _without_gaps(numbered, schema)
-                messages += dropped
-            if numbered.n_rows:
-                n_kept += numbered.n_rows
-                table = _table(numbered, schema, name, messages, require_domain)
-                places = before + numbered.frame.index.to_numpy()
-                yield replace(table, places=places)
-    if start and not n_placed:
-        raise InputError("E115", "no row has a domain", "fill them in")
-    if start and not n_kept:
-        raise InputError("E115", "every row has a missing value", FILL)
 
 
 def _numbered(content: Content, start: int) -> Content:
@@ -122,35 +122,36 @@ def _numbered(content: Content, start: int) -> Content:
     return replace(content, ids=np.arange(start + 1, start + 1 + content.n_rows))
 
 
-def _without_missing(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
-    """The rows that have a domain, and W144 where some have none."""
-    rule = schema.domain
-    if rule is None or rule.column not in content.frame.columns:
-        return content, []
-    series = content.frame[rule.column]
+def _with_domain(content: Content, schema: Schema, options: Options) -> Content:
+    """Where asked for, only the rows that have a domain; W144 where some have none."""
+    rule, frame = schema.domain, content.frame
+    known = rule is not None and rule.column in frame.columns
+    if rule is None or not known or not options.drop_missing_domain:
+        return content
+    series = frame[rule.column]
     _, empty = rule.apply(series, schema.missing)
     if not empty.any():
-        return content, []
+        return content
     first = row_number(series, empty)
     text = f"rows without a domain are left out (first: row {first})"
-    return content.take(~empty), [Message("W144", text, "fill them in to keep them")]
+    told = Message("W144", text, "fill them in to keep them")
+    return replace(content.take(~empty), messages=(*content.messages, told))
 
 
-def _without_gaps(content: Content, schema: Schema) -> tuple[Content, list[Message]]:
-    """The rows that lack no value, and W144 where some do."""
-    whole, messages = complete_rows(content.frame, schema)
-    return (content.take(whole) if messages else content), messages
+def _without_gaps(content: Content, schema: Schema) -> Content:
+    """The rows that lack no value; W144 where some do."""
+    if not content.n_rows:
+        return content
+    whole, told = complete_rows(content.frame, schema)
+    kept = content if whole.all() else content.take(whole)
+    return replace(kept, messages=(*content.messages, *told))
 
 
 def _table(
-    content: Content,
-    schema: Schema,
-    file_name: str | None,
-    messages: list[Message],
-    require_domain: bool,
+    content: Content, schema: Schema, file_name: str | None, *, required: bool
 ) -> Table:
     """One batch as the model takes it."""
-    frame, matrix = content.frame, content.matrix
+    frame, matrix, messages = content.frame, content.matrix, list(content.messages)
     rows = frame if matrix is None else matrix
     X = schema.encode(rows, messages, names=content.matrix_names)
     ids: Any = np.asarray(content.ids)
@@ -159,7 +160,7 @@ def _table(
     known = schema.label is not None and schema.label in frame.columns
     return Table(
         X=X,
-        domains=_domains(content, schema, file_name, require_domain),
+        domains=_domains(content, schema, file_name, required),
         ids=ids,
         labels=stripped(frame[schema.label]).to_numpy() if known else None,
         feature_names=schema.feature_names,

@@ -1,58 +1,27 @@
 """The card of a saved model: what it is, in Markdown, for people."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
+CARD = Path(__file__).parent / "card.md"
 MOST_DOMAINS = 50
-
-LIMITS = """\
-- Classes are what shifts together between the domains. Whether they are the groups that
-  you have in mind is for you to judge, from rows of each class.
-- The shares of a domain add up to 100 %: when one rises, others fall.
-- Every estimate rests on the assumption that a class looks the same in every domain.
-  `shoal diagnose` looks for signs that it does not; it cannot prove that it does.
-- Probabilities of rows unlike those of training mean little; `predict` reports a fit
-  score for each row."""
 
 
 def write_card(estimator: Any, manifest: Mapping[str, Any]) -> str:
     """Markdown from a fitted model and its manifest."""
     summary = manifest["summary"] or {}
-    lines = [
-        f"# {manifest['class']}: {manifest['n_classes']} classes in "
-        f"{len(estimator.domains_)} domains",
-        "",
-        "A model of shoal: classes discovered in "
-        "unlabeled rows of several domains, from the way their mix shifts.",
-        "",
-        *_facts(manifest, summary),
-        "",
-        *_verdict(summary, estimator.class_names_),
-        "## Prevalence",
-        "",
-        "Share of each class in each domain, in percent.",
-        "",
-        *_prevalence(estimator),
-        "",
-        "## Columns",
-        "",
-        *_columns(manifest),
-        "",
-        "## Limits",
-        "",
-        LIMITS,
-        "",
-        "## Use",
-        "",
-        "```python",
-        "import shoal",
-        "",
-        'model = shoal.load("path/to/this/folder")',
-        "model.predict_proba(X, domains)",
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
+    n_classes, n_domains = manifest["n_classes"], len(estimator.domains_)
+    parts = {
+        "facts": _facts(manifest, summary),
+        "verdict": _verdict(summary, estimator.class_names_),
+        "prevalence": _prevalence(estimator),
+        "columns": _columns(manifest),
+    }
+    return CARD.read_text(encoding="utf-8").format(
+        title=f"{manifest['class']}: {n_classes} classes in {n_domains} domains",
+        **{name: "\n".join(lines) for name, lines in parts.items()},
+    )
 
 
 def _facts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
@@ -84,7 +53,7 @@ def _verdict(summary: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     for index, name in enumerate(names):
         sentences = sentences.replace(f"{{c{index}}}", name)
     word = _cell(told.get("word", ""))
-    return ["## Verdict", "", f"**{word}** {_cell(sentences)}".rstrip(), ""]
+    return ["## Verdict", "", f"**{word}** {_cell(sentences)}".rstrip(), "", ""]
 
 
 def _prevalence(estimator: Any) -> list[str]:
