@@ -10,7 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal.analysis.diagnose._guess import (
     best_guess,
+    column_accuracy,
+    find_repeats,
     logit_guess,
+    naming_columns,
     normal_guess,
     null_gains,
     table_guess,
@@ -24,11 +27,6 @@ from shoal.analysis.diagnose._refit import (
 )
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
 from shoal.analysis.diagnose._rows import DiagnosisRows, common_words
-from shoal.analysis.diagnose._table import (
-    column_accuracy,
-    find_repeats,
-    naming_columns,
-)
 from shoal.datasets import make_latent_shift
 from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties

@@ -175,7 +175,7 @@ def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
     """Columns that alone name the domain, and rows with a copy in another domain."""
     import numpy as np
 
-    from shoal.analysis.diagnose._table import find_repeats, naming_columns
+    from shoal.analysis.diagnose._guess import find_repeats, naming_columns
 
     rows = np.arange(len(codes))
     if len(rows) > NUMBERS.check_rows:

@@ -219,7 +219,7 @@ def summarize_again(
 
 def add_pictures(summary: Mapping[str, Any], folder: Path) -> None:
     """Put the pictures of the rows that a summary shows into it."""
-    from shoal.report._showing import thumbnail
+    from shoal.report._gather import thumbnail
 
     shown = list(_shown_rows(summary))
     if not shown:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.report._html import SECTIONS, render, write
+    from shoal.report._page import SECTIONS, render, write
     from shoal.report._summary import summarize
     from shoal.report._view import SCHEMA, prevalence_records, rename
 
@@ -29,11 +29,11 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "SCHEMA": "shoal.report._view",
-        "SECTIONS": "shoal.report._html",
+        "SECTIONS": "shoal.report._page",
         "prevalence_records": "shoal.report._view",
         "rename": "shoal.report._view",
-        "render": "shoal.report._html",
+        "render": "shoal.report._page",
         "summarize": "shoal.report._summary",
-        "write": "shoal.report._html",
+        "write": "shoal.report._page",
     },
 )

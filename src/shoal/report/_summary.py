@@ -15,8 +15,7 @@ from shoal._palette import class_color
 from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report import _uncertainty as uncertainty
-from shoal.report._cards import make_cards
-from shoal.report._checks import describe_checks, describe_verdict
+from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA

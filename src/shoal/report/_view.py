@@ -266,7 +266,7 @@ def _cut_card(card: Record, detail: Detail) -> Record:
     for home in card["exemplars"]:
         home["rows"] = home["rows"][: detail.exemplars]
     if detail.pixels < Detail.pixels:
-        from shoal.report._showing import shrink
+        from shoal.report._gather import shrink
 
         shown = [row for home in card["exemplars"] for row in home["rows"]]
         for row in [*shown, *card["borderline"]]:

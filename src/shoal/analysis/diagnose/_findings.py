@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from shoal.analysis.diagnose._guess import COPIES_BY_CHANCE
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
 from shoal.analysis.diagnose._settings import THRESHOLDS
-from shoal.analysis.diagnose._table import COPIES_BY_CHANCE
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]

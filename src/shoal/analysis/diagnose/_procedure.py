@@ -14,7 +14,13 @@ from shoal._rank import supported_rank
 from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
 from shoal.analysis.diagnose._findings import judge
-from shoal.analysis.diagnose._guess import best_guess, null_gains, tree_guess
+from shoal.analysis.diagnose._guess import (
+    best_guess,
+    find_repeats,
+    naming_columns,
+    null_gains,
+    tree_guess,
+)
 from shoal.analysis.diagnose._refit import (
     Comparison,
     refit,
@@ -25,7 +31,6 @@ from shoal.analysis.diagnose._refit import (
 from shoal.analysis.diagnose._result import Diagnosis
 from shoal.analysis.diagnose._rows import DiagnosisRows, OwnAnswers, draw_seed, gather
 from shoal.analysis.diagnose._settings import EFFORT, THRESHOLDS
-from shoal.analysis.diagnose._table import find_repeats, naming_columns
 from shoal.exceptions import ShoalWarning
 from shoal.probability import condition_number
 from shoal.validation import check_whole

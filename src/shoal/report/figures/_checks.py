@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from shoal.report._checks import QUESTIONS
+from shoal.report._cards import QUESTIONS
 from shoal.report._view import View, fixed, percent, short
 from shoal.report.figures._svg import element, percent_of, picture
 
