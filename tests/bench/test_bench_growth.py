@@ -162,7 +162,7 @@ from shoal.stages.discriminate import Discriminator
 honest = Discriminator.fit
 
 def slowly(self, *args, **kwargs):
-    until = time.process_time() + 0.5
+    until = time.process_time() + 0.1
     while time.process_time() < until:
         pass
     return honest(self, *args, **kwargs)
@@ -208,8 +208,13 @@ def test_pages_show_every_point(growth, tiny, tmp_path):
     assert "<svg" in (tmp_path / "growth.svg").read_text()
 
 
+def rounded(content):
+    """Nested numbers, without the digits in which machines differ."""
+    return json.loads(json.dumps(content), parse_float=lambda x: round(float(x), 9))
+
+
 def test_the_committed_record_has_all_scans(growth):
     record = json.loads((growth.ROOT / growth.RECORD).read_text())
     assert {point["factor"] for point in record["points"]} == set(growth.SCANS)
-    assert record["slopes"] == growth.slopes(record["points"])
+    assert rounded(record["slopes"]) == rounded(growth.slopes(record["points"]))
     assert growth.regressions(record["points"][0], record["points"][0]) == {}

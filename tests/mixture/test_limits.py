@@ -150,8 +150,10 @@ def wide(n_rows, n_columns, seed=0):
     return X, domains, labels
 
 
-@pytest.mark.parametrize("shape", [(240, 40), (240, 400), (600, 300)])
-@pytest.mark.parametrize("thin", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "thin"),
+    [((240, 40), True), ((240, 40), False), ((240, 400), False), ((600, 300), False)],
+)
 def test_classes_of_wide_tables_are_not_the_domains(make, shape, thin):
     """Any few rows can be told apart by chance in so many columns."""
     X, domains, labels = wide(*shape)
