@@ -1,6 +1,5 @@
 """Folders of images, root/<domain>/...: what is there, checked, and as pixels."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal.exceptions import InputError
-from shoal.io._files import join, n_of, require
+from shoal.io._files import digest, join, n_of, require
 from shoal.io._settings import READING
 from shoal.io.table._table import Message
 
@@ -60,10 +59,10 @@ class ImageList:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of names and sizes of the files (not of their content)."""
-        digest = hashlib.sha256()
-        for name, path in zip(self.names, self.paths, strict=True):
-            digest.update(f"{name}\0{path.stat().st_size}\0".encode())
-        return digest.hexdigest()
+        return digest(
+            f"{name}\0{path.stat().st_size}\0"
+            for name, path in zip(self.names, self.paths, strict=True)
+        )
 
 
 def holds_images(root: Path) -> bool:

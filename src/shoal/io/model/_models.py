@@ -286,16 +286,9 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_manifest(path: Any) -> dict[str, Any]:
-    """The manifest of a saved model, checked to be whole.
+    """The manifest of a saved model, a dict, checked to be whole.
 
-    Parameters
-    ----------
-    path : path
-        The model's folder, or that of the run it belongs to.
-
-    Returns
-    -------
-    dict
+    ``path`` is as in :func:`load`.
     """
     return _manifest_of(Folder(find_model(Path(path))))
 
