@@ -12,15 +12,17 @@ from typer.main import get_command
 
 from shoal.cli._app import EXAMPLES, app
 from shoal.cli._messages import EXIT_CODES, sections
-from shoal.cli._models import Place
+from shoal.cli._models import PlaceOptions
 from shoal.cli._options import Speech, Work
-from shoal.cli._reading import Source
+from shoal.cli._reading import ReadOptions
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {
-    "Options for reading": {field.name for field in fields(Source)},
+    "Options for reading": {field.name for field in fields(ReadOptions)},
     "Options for working": {field.name for field in fields(Work)},
-    "Options for data larger than memory": {field.name for field in fields(Place)},
+    "Options for data larger than memory": {
+        field.name for field in fields(PlaceOptions)
+    },
     "Options for all commands": {field.name for field in fields(Speech)},
 }
 DOCS = Path(__file__).parents[1] / "docs"

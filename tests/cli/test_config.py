@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from shoal.cli._options import Speech, Work, with_groups
-from shoal.cli._reading import Source, split_names
+from shoal.cli._reading import ReadOptions, split_names
 from shoal.io.source._options import Options
 
 
@@ -21,7 +21,7 @@ def make_app(seen: dict[str, Any]) -> Any:
     @app.command()
     @with_groups
     def fit(
-        source: Source,
+        source: ReadOptions,
         work: Work,
         speech: Speech,
         k: Annotated[str, typer.Option("--k")] = "auto",
@@ -140,8 +140,8 @@ def test_names_of_columns():
 def test_the_options_for_reading_are_those_of_the_reader():
     """The same names and defaults as `shoal.io.read`, and no others."""
     known = {field.name: field.default for field in fields(Options)}
-    asked = Source()
-    given = {field.name: getattr(asked, field.name) for field in fields(Source)}
+    asked = ReadOptions()
+    given = {field.name: getattr(asked, field.name) for field in fields(ReadOptions)}
     assert set(known) - set(given) == {"seed", "require_domain"}
     assert set(given) <= set(known)
     assert Options(**asked.for_read) == Options()

@@ -55,10 +55,10 @@ def _fail_usage(error: Any, arguments: Sequence[str]) -> int:
 
 def _fail(told: Any, command: str, arguments: Sequence[str]) -> int:
     """Tell an error that arose before a command could; its exit code."""
-    from shoal.cli._messages import Message
+    from shoal.cli._messages import Notice
     from shoal.cli._options import Speech
     from shoal.cli._output import Output
 
     as_json, no_color = (flag in arguments for flag in ("--json", "--no-color"))
     output = Output(command, Speech(as_json=as_json, no_color=no_color))
-    return output.fail(Message(told.code, told.text, told.hint)).exit_code
+    return output.fail(Notice(told.code, told.text, told.hint)).exit_code

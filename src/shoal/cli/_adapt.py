@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Loaded, Model, Place, load_model
+from shoal.cli._models import Loaded, Model, PlaceOptions, load_model
 from shoal.cli._options import (
     NUMBERS,
     REQUIRED,
@@ -19,7 +19,7 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, Rows, name_of
+from shoal.cli._reading import Data, FileOptions, name_of
 from shoal.cli._tables import current_records, prevalence_table
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
@@ -37,9 +37,9 @@ class NewDomain(Machine):
 def adapt(
     model: Model,
     data: Data,
-    rows: Rows,
+    rows: FileOptions,
     work: Work,
-    place: Place,
+    place: PlaceOptions,
     new: NewDomain,
     results: SafeResults,
     speech: Speech,

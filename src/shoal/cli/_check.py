@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli._messages import Message, write_json
+from shoal.cli._messages import Notice, write_json
 from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, Source, name_of, read
+from shoal.cli._reading import Data, ReadOptions, name_of, read
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table, shortened_table
 
@@ -19,7 +19,7 @@ FILE = "check.json"
 
 @with_groups
 def check(
-    data: Data, source: Source, work: Work, results: SafeResults, speech: Speech
+    data: Data, source: ReadOptions, work: Work, results: SafeResults, speech: Speech
 ) -> None:
     """How each column is read, rows per domain, what stands out; fits nothing.
 
@@ -150,21 +150,21 @@ def _describe_images(frame: Any) -> dict[str, Any]:
     }
 
 
-def remarks(found: dict[str, Any]) -> Iterator[Message]:
+def remarks(found: dict[str, Any]) -> Iterator[Notice]:
     """What of it deserves a warning, by the thresholds of a diagnosis."""
     from shoal.analysis.diagnose import THRESHOLDS
     from shoal.io._files import quoted
 
     for name, accuracy in found["leaks"].items():
         if accuracy >= THRESHOLDS.leak:
-            yield Message(
+            yield Notice(
                 "W121",
                 f'"{name}" alone names the domain in {accuracy:.0%} of rows',
                 f"--drop {quoted(name)} unless it is a property of the class",
             )
     copies, looked = found["repeated_rows"], found["rows_looked_at"]
     if copies > THRESHOLDS.repeats * looked and (found["repeated_excess"] or 3) > 2:
-        yield Message(
+        yield Notice(
             "W122",
             f"{copies} of {looked} rows occur in more than one domain",
             "remove copies; they pull the domains together",

@@ -10,7 +10,7 @@ from shoal.cli._fit import choose_k, nothing_to_find
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import Encoder, SafeResults, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, Source, name_of, read, refuse_images
+from shoal.cli._reading import Data, ReadOptions, name_of, read, refuse_images
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table
 
@@ -18,7 +18,7 @@ FILES = ("choose.json", "choose.png")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trials:
+class TrialOptions:
     """What is tried."""
 
     k: str | None = working(
@@ -48,10 +48,10 @@ class Trials:
 @with_groups
 def choose(
     data: Data,
-    source: Source,
+    source: ReadOptions,
     encoder: Encoder,
     work: Work,
-    trials: Trials,
+    trials: TrialOptions,
     results: SafeResults,
     speech: Speech,
 ) -> None:

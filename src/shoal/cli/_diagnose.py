@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.cli._fit import Settings, fit_only
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._models import Place, diagnosis_of, load_model, opened
+from shoal.cli._models import PlaceOptions, diagnosis_of, load_model, opened
 from shoal.cli._options import (
     Classes,
     Encoder,
@@ -19,13 +19,20 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, Rows, Source, name_of, read, without_rare_names
+from shoal.cli._reading import (
+    Data,
+    FileOptions,
+    ReadOptions,
+    name_of,
+    read,
+    without_rare_names,
+)
 from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
 from shoal.cli._tables import VERDICTS, findings_table, warn_findings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged(Classes):
+class JudgeOptions(Classes):
     """What is judged, and how."""
 
     model: Path | None = working(
@@ -37,11 +44,11 @@ class Judged(Classes):
 @with_groups
 def diagnose(
     data: Data,
-    source: Source,
+    source: ReadOptions,
     encoder: Encoder,
     work: Work,
-    place: Place,
-    judged: Judged,
+    place: PlaceOptions,
+    judged: JudgeOptions,
     results: SafeResults,
     speech: Speech,
 ) -> None:
@@ -98,8 +105,10 @@ def _of_a_fit(*, in_parts: bool) -> list[str]:
 
     Of data in parts, a sample is drawn for a model too.
     """
-    anew = {field.name for field in fields(Rows)} | ({"sample"} if in_parts else set())
-    names = [field.name for field in fields(Source) if field.name not in anew]
+    anew = {field.name for field in fields(FileOptions)} | (
+        {"sample"} if in_parts else set()
+    )
+    names = [field.name for field in fields(ReadOptions) if field.name not in anew]
     return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size")]
 
 
@@ -118,10 +127,10 @@ class Question:
 
     output: Output
     data: Sequence[str]
-    source: Source
+    source: ReadOptions
     encoder: Encoder
-    place: Place
-    judged: Judged
+    place: PlaceOptions
+    judged: JudgeOptions
     settings: Settings
 
     def ask(self) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import InParts, Place, diagnosis_of, opened
+from shoal.cli._models import InParts, PlaceOptions, diagnosis_of, opened
 from shoal.cli._name import Names, names_from, renamed
 from shoal.cli._options import (
     Classes,
@@ -29,7 +29,7 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import (
     Data,
-    Source,
+    ReadOptions,
     h5ad_of,
     name_of,
     pictures_of,
@@ -67,10 +67,10 @@ class Fitting(Classes):
 @with_groups
 def fit(
     data: Data,
-    source: Source,
+    source: ReadOptions,
     encoder: TunedEncoder,
     work: Work,
-    place: Place,
+    place: PlaceOptions,
     how: Fitting,
     shown: Shown,
     results: SafeResults,

@@ -80,7 +80,7 @@ def catalogue() -> dict[str, Explanation]:
 
 
 @dataclass(frozen=True)
-class Message:
+class Notice:
     """One line for the reader, and the one thing to do about it."""
 
     code: str
@@ -168,14 +168,14 @@ def write_json(path: Path, content: Any) -> None:
 # ---- A wrong command line, told in the form of every other error ---------------------
 
 
-def usage_message(error: Any, arguments: Sequence[str]) -> Message:
+def usage_message(error: Any, arguments: Sequence[str]) -> Notice:
     """What an error of typer says, and the fix."""
     context = getattr(error, "ctx", None)
     declared = _declared(context, getattr(error, "param", None))
     if declared is not None:
         return _out_of_range(error, declared, arguments)
     path = context.command_path if context is not None else "shoal"
-    return Message("E002", str(error.format_message()), f"see `{path} --help`")
+    return Notice("E002", str(error.format_message()), f"see `{path} --help`")
 
 
 @dataclass(frozen=True)
@@ -218,18 +218,18 @@ def _declared(context: Any, option: Any) -> Range | None:
     return Range(whole, least, most, parameter.default)
 
 
-def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Message:
+def _out_of_range(error: Any, allowed: Range, arguments: Sequence[str]) -> Notice:
     """The option, the value that it got, and those that it takes."""
     option, path = error.param.opts[0], error.ctx.command_path
     typed = _typed(option, arguments)
     if typed is not None:
         text = f"{option} must be {allowed}, got {typed}"
-        return Message("E002", text, allowed.example(f"{option} ", path))
+        return Notice("E002", text, allowed.example(f"{option} ", path))
     # what nobody typed comes from a file
     key, file = option.removeprefix("--"), error.ctx.params.get("config")
     value = (error.ctx.default_map or {}).get(error.param.name)
     text = f'"{file}" has {key} = {value}, which must be {allowed}'
-    return Message("E002", text, allowed.example(f"{key} = ", path))
+    return Notice("E002", text, allowed.example(f"{key} = ", path))
 
 
 def _typed(name: str, arguments: Sequence[str]) -> str | None:

@@ -12,8 +12,8 @@ from shoal.cli._messages import CommandError
 from shoal.cli._options import HONOURED, Work, refuse_idle, working
 from shoal.cli._output import Output
 from shoal.cli._reading import (
-    Rows,
-    Source,
+    FileOptions,
+    ReadOptions,
     one_or_all,
     refuse_clash,
     refuse_of_images,
@@ -54,7 +54,7 @@ class Loaded:
         self,
         output: Output,
         data: Sequence[str],
-        rows: Rows,
+        rows: FileOptions,
         *,
         require_domain: bool = True,
     ) -> Iterator["Table"]:
@@ -70,7 +70,7 @@ class Loaded:
             yield table
 
     def table(
-        self, output: Output, data: Sequence[str], rows: Rows, **options: Any
+        self, output: Output, data: Sequence[str], rows: FileOptions, **options: Any
     ) -> "Table":
         """All new rows at once."""
         import numpy as np
@@ -94,7 +94,9 @@ class Loaded:
             places=_join([one.places for one in tables]),
         )
 
-    def known_table(self, output: Output, data: Sequence[str], rows: Rows) -> "Table":
+    def known_table(
+        self, output: Output, data: Sequence[str], rows: FileOptions
+    ) -> "Table":
         """All rows at once, from the domains that the model knows, and from each."""
         import numpy as np
 
@@ -172,7 +174,7 @@ PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class PlaceOptions:
     """Where rows are worked on."""
 
     engine: str = working(
@@ -205,7 +207,7 @@ class Place:
         output: Output,
         loaded: Loaded,
         data: Sequence[str],
-        rows: Rows,
+        rows: FileOptions,
         **options: Any,
     ) -> Any:
         """The answer of a function of :mod:`shoal.scale` about a model and data."""
@@ -292,7 +294,7 @@ class InParts:
 
     running: Any
     drawn: Any
-    place: Place
+    place: PlaceOptions
     data: Any
     redact: bool
 
@@ -343,7 +345,11 @@ class InParts:
 
 @contextmanager
 def opened(
-    output: Output, data: Sequence[str], source: Source, work: Work, place: Place
+    output: Output,
+    data: Sequence[str],
+    source: ReadOptions,
+    work: Work,
+    place: PlaceOptions,
 ) -> Iterator[InParts | None]:
     """The data set of a fit, its sample drawn; None where rows fit into memory."""
     if not place.in_parts(data, whole=source.sample is None):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from shoal.cli._messages import COMMAND_LINE, Message, allowed, catalogue, plain
+from shoal.cli._messages import COMMAND_LINE, Notice, allowed, catalogue, plain
 from shoal.cli._options import NUMBERS, Speech
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
@@ -216,7 +216,7 @@ class Output:
     speech: Speech = Speech()
     redact: bool = False
     data: dict[str, Any] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    messages: list[Notice] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
     begun: float = field(default_factory=time.perf_counter)
@@ -248,7 +248,7 @@ class Output:
 
     def warn(self, code: str, text: str, hint: str) -> None:
         """Say a coded warning, once, and keep it for the JSON document."""
-        message = self._safe(Message(code, text, hint, "warning"))
+        message = self._safe(Notice(code, text, hint, "warning"))
         if message in self.messages:
             return
         self.messages.append(message)
@@ -294,7 +294,7 @@ class Output:
         }
         print(json.dumps(plain(content), indent=2, allow_nan=False))
 
-    def fail(self, message: Message) -> typer.Exit:
+    def fail(self, message: Notice) -> typer.Exit:
         """Report an error; the caller raises what comes back."""
         message = self._safe(message)
         self.messages.append(message)
@@ -303,7 +303,7 @@ class Output:
         self.end("error")
         return typer.Exit(message.exit_code)
 
-    def _safe(self, message: Message) -> Message:
+    def _safe(self, message: Notice) -> Notice:
         """The message, without what it may quote where that is to be left out."""
         told = catalogue()[message.code]
         if not self.redact or told.safe:
@@ -311,7 +311,7 @@ class Output:
         hint = f"`shoal explain {message.code}`; without --redact it is said in full"
         return replace(message, text=told.title, hint=hint)
 
-    def _print_message(self, message: Message) -> None:
+    def _print_message(self, message: Notice) -> None:
         style = "bold red" if message.level == "error" else "bold yellow"
         console = self._console(sys.stderr)
         console.print(f"{message.level}[{message.code}]", style=style, end=" ")
@@ -355,11 +355,11 @@ def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[O
     except CodedError as error:
         # a code without an entry would be a bug in shoal
         code = error.code if error.code in catalogue() else "E001"
-        raise output.fail(Message(code, error.text, error.hint)) from error
+        raise output.fail(Notice(code, error.text, error.hint)) from error
     except KeyboardInterrupt as error:
         text = "interrupted; no file is half-written"
         hint = "run the command again"
-        raise output.fail(Message("E003", text, hint)) from error
+        raise output.fail(Notice("E003", text, hint)) from error
     except (typer.Exit, BrokenPipeError):
         raise
     except Exception as error:
@@ -367,7 +367,7 @@ def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[O
             traceback.print_exc()
         text = f"unexpected {type(error).__name__}: {error}"
         hint = "run again with --debug and report it with the output of `shoal version`"
-        raise output.fail(Message("E001", text, hint)) from error
+        raise output.fail(Notice("E001", text, hint)) from error
     output.end("warning" if output.messages else "ok")
     if speech.strict and output.messages:
         raise typer.Exit(STRICT_EXIT)

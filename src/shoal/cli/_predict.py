@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Loaded, Model, Place, load_model, refuse_no_domains
+from shoal.cli._models import Loaded, Model, PlaceOptions, load_model, refuse_no_domains
 from shoal.cli._options import (
     NUMBERS,
     Machine,
@@ -22,7 +22,7 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, Rows, name_of, require_h5ad, row_numbers
+from shoal.cli._reading import Data, FileOptions, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
 from shoal.io._settings import READING
 
@@ -59,8 +59,8 @@ class RowsFile(SafeResults):
 def predict(
     model: Model,
     data: Data,
-    rows: Rows,
-    place: Place,
+    rows: FileOptions,
+    place: PlaceOptions,
     how: Mix,
     results: RowsFile,
     speech: Speech,
@@ -96,7 +96,12 @@ def predict(
 
 
 def check_options(
-    path: Path, data: Sequence[str], rows: Rows, place: Place, how: Mix, results: Any
+    path: Path,
+    data: Sequence[str],
+    rows: FileOptions,
+    place: PlaceOptions,
+    how: Mix,
+    results: Any,
 ) -> bool:
     """Refuse what cannot be done, before any work; whether data are read in parts."""
     if how.pooled and how.prevalence is not None:
@@ -142,19 +147,19 @@ class Prediction:
     output: Output
     loaded: Loaded
     data: Sequence[str]
-    rows: Rows
+    rows: FileOptions
     path: Path
     mix: dict[str, Any]
     min_confidence: float
 
-    def here(self) -> "Tally":
+    def here(self) -> "RowTally":
         """Class one batch after the other, and write it."""
         from shoal.io import assign
         from shoal.io._assignments import marked
 
         model, tables = self.loaded.model, self._tables()
         frames = marked(assign(model, tables, **self.mix), self.min_confidence)
-        tally = Tally(list(model.class_names_))
+        tally = RowTally(list(model.class_names_))
         counted = tally.counting(frames, self.output, self.data)
         if self.path.suffix == ".h5ad":
             _runs.write_cells(self.path, Path(self.data[0]), model, counted)
@@ -175,7 +180,7 @@ class Prediction:
                 table = replace(table, ids=row_numbers(table))
             yield table
 
-    def in_parts(self, place: Place, force: bool) -> "Tally":
+    def in_parts(self, place: PlaceOptions, force: bool) -> "RowTally":
         """Class all rows of a data set that is read in parts."""
         from shoal.scale import predict
 
@@ -197,7 +202,7 @@ class Prediction:
             known = isinstance(domain, str)
             counts[domain if known else NO_DOMAIN, name] += int(size)
         names = list(self.loaded.model.class_names_)
-        return Tally(names, counts, found.n_rows, found.unsure, found.unlike)
+        return RowTally(names, counts, found.n_rows, found.unsure, found.unlike)
 
 
 def write(path: Path, frames: Iterator[Any]) -> None:
@@ -209,7 +214,7 @@ def write(path: Path, frames: Iterator[Any]) -> None:
 
 
 @dataclass
-class Tally:
+class RowTally:
     """What passed by: rows by domain and class, unsure ones, ones unlike training."""
 
     names: list[str]
@@ -257,7 +262,7 @@ def _as_people_sort(domain: str) -> tuple[bool, int, str]:
     return number is None, int(domain) if number else 0, domain
 
 
-def show(output: Output, tally: Tally) -> None:
+def show(output: Output, tally: RowTally) -> None:
     """Rows by domain and class, and how far to trust them."""
     found = output.data
     rows = [

@@ -27,37 +27,37 @@ Data = Annotated[
     ),
 ]
 Text = str | None
-Names = list[str] | None
+Words = list[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class FileOptions:
     """How files are to be read, beyond what their names say."""
 
     domain_file: Text = reading(None, "Domains, for npy and mtx.", metavar="FILE")
     format: Text = reading(None, "Format, if the file's name does not tell.")
     sep: Text = reading(None, "Separator of a CSV file.")
     encoding: str = reading("utf-8", "Of a text file.")
-    na: Names = reading(None, "Cell that means missing (repeatable).")
+    na: Words = reading(None, "Cell that means missing (repeatable).")
     drop_missing_domain: bool = reading(False, "Leave out rows without domain.")
 
     @property
     def for_batches(self) -> dict[str, Any]:
         """As :func:`shoal.io.batches` takes them."""
-        given = {field.name: getattr(self, field.name) for field in fields(Rows)}
+        given = {field.name: getattr(self, field.name) for field in fields(FileOptions)}
         return given | {"na": tuple(self.na or ())}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Rows):
+class ReadOptions(FileOptions):
     """Which rows and columns, and what they are."""
 
     domain: Text = reading(None, "Column: where a row is from.", metavar="COL")
     id: Text = reading(None, "Column that names the rows.", metavar="COL")
     label: Text = reading(None, "True classes: held aside, to score.", metavar="COL")
     group: Text = reading(None, "Group of each domain: ill, well.", metavar="COL")
-    features: Names = reading(None, "Only these columns.", metavar="COL,COL")
-    drop: Names = reading(None, "All but these columns.", metavar="COL,COL")
+    features: Words = reading(None, "Only these columns.", metavar="COL,COL")
+    drop: Words = reading(None, "All but these columns.", metavar="COL,COL")
     text: Text = reading(None, "Column of text, to count words.", metavar="COL")
     counts: bool = reading(False, "The columns are counts of words.")
     layer: Text = reading(None, "Layer of an h5ad file.", metavar="KEY")
@@ -101,7 +101,9 @@ def name_of(data: Sequence[str]) -> str:
 # ---- reading -------------------------------------------------------------------------
 
 
-def read(output: Output, data: Sequence[str], source: Source, seed: int) -> "Table":
+def read(
+    output: Output, data: Sequence[str], source: ReadOptions, seed: int
+) -> "Table":
     """The table of a command; what reading noticed is said as warnings."""
     import shoal.io
 
@@ -116,7 +118,7 @@ def read(output: Output, data: Sequence[str], source: Source, seed: int) -> "Tab
     return _without_empty_bags(output, table)
 
 
-def _refuse_split_names(data: Sequence[str], source: Source) -> None:
+def _refuse_split_names(data: Sequence[str], source: ReadOptions) -> None:
     """Raise E002 for ``--features a b``: after a space, b is taken for a file."""
     no_files = [one for one in data if one != "-" and not Path(one).exists()]
     for option, names in (("--features", source.features), ("--drop", source.drop)):
@@ -129,7 +131,7 @@ def _refuse_split_names(data: Sequence[str], source: Source) -> None:
             )
 
 
-def refuse_clash(source: Source) -> None:
+def refuse_clash(source: ReadOptions) -> None:
     """Raise E002 for a column that would be both a feature and something else."""
     features = split_names(source.features)
     for role in ("domain", "id", "label", "group"):
@@ -139,7 +141,7 @@ def refuse_clash(source: Source) -> None:
             raise CommandError("E002", text, hint)
 
 
-def refuse_of_images(source: Source) -> None:
+def refuse_of_images(source: ReadOptions) -> None:
     """Raise E002 for options that only a folder of images has a use for."""
     given = {
         "--domain-from": source.domain_from is not None,

@@ -12,7 +12,13 @@ from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import SafeResults, Speech, Work, speaking, with_groups, working
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Rows, name_of, pictures_of, read_picture, split_names
+from shoal.cli._reading import (
+    FileOptions,
+    name_of,
+    pictures_of,
+    read_picture,
+    split_names,
+)
 from shoal.cli._tables import fitted_classes
 
 MaybeData = Annotated[
@@ -73,7 +79,7 @@ class PageFile(SafeResults):
 @with_groups
 def report(
     model: Model,
-    rows: Rows,
+    rows: FileOptions,
     work: Work,
     page: Page,
     results: PageFile,
@@ -184,7 +190,7 @@ def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any
 
 
 def summarize_again(
-    output: Output, model: Path, data: Sequence[str], rows: Rows, work: Work
+    output: Output, model: Path, data: Sequence[str], rows: FileOptions, work: Work
 ) -> dict[str, Any]:
     """A summary of the model as it is now, on the rows of its fit."""
     from threadpoolctl import threadpool_limits
