@@ -10,6 +10,7 @@ text stops the reading (E116); text with too many distinct values is set aside.
 import re
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import quoted, require_columns
+from shoal.io._files import n_of, quoted, require_columns
 from shoal.io._settings import READING
 from shoal.io.source._options import Options
 from shoal.io.table._cells import (
@@ -75,6 +76,41 @@ class Feature:
         if self.kind == "category":
             return [f"{self.name}={level}" for level in self.levels]
         return [self.name]
+
+    def encode(
+        self, series: pd.Series, missing: Sequence[str], messages: list[Message]
+    ) -> Array:
+        """Columns of X; NaN where a value is missing and nothing fills it.
+
+        Warnings are appended to ``messages``.
+        """
+        if self.kind != "category":
+            values, wrong = numbers(series, missing)
+            if wrong.any():
+                raise _not_a_number(self.name, series, wrong)
+            return values[:, None]
+        text = words(series, missing)
+        empty = np.asarray(pd.isna(text))
+        if self.fill is not None:
+            text = np.where(empty, self.fill, text)
+        levels = pd.Index(list(self.levels), dtype=object)
+        codes = levels.get_indexer(pd.Index(text, dtype=object))
+        table = (codes[:, None] == np.arange(len(self.levels))).astype(float)
+        unseen = (codes < 0) & ~empty
+        if unseen.any():
+            first = text[int(np.argmax(unseen))]
+            messages.append(
+                Message(
+                    "W143",
+                    f'"{self.name}" has {n_of(int(unseen.sum()), "cell")} that fit '
+                    f"has not seen (first: row {row_number(series, unseen)}, "
+                    f'"{first}")',
+                    "they count as none of the known values",
+                )
+            )
+        if self.fill is None:
+            table[empty] = np.nan
+        return table
 
 
 @dataclass
@@ -368,6 +404,15 @@ def _nothing_left(plan: Plan) -> InputError:
         "there is no column beside the domain"
     )  # fmt: skip
     return InputError("E114", text, "`shoal check` lists why; use --text or --features")
+
+
+def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
+    cell = series[wrong].iloc[0]
+    return InputError(
+        "E119",
+        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
+        f"--na {shlex.quote(str(cell))} or clean the rows",
+    )
 
 
 def _short(cell: Any, most: int = 30) -> str:

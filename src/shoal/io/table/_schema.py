@@ -7,7 +7,6 @@ table to the numbers of a model. It refuses what it cannot do: a column that is 
 warning (W143).
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -20,14 +19,7 @@ from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
 from shoal.io.source._format import is_sparse
 from shoal.io.source._options import MISSING
-from shoal.io.table._cells import (
-    count_words,
-    is_number,
-    numbers,
-    row_number,
-    sentinels,
-    words,
-)
+from shoal.io.table._cells import count_words, is_number, row_number, sentinels, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import fill, missing_values
@@ -198,40 +190,10 @@ class Schema:
         start = 0
         for feature in self.features:
             place = slice(start, start + feature.width)
-            X[:, place] = self._encode_feature(feature, frame[feature.name], messages)
+            series = frame[feature.name]
+            X[:, place] = feature.encode(series, self.missing, messages)
             start += feature.width
         return X
-
-    def _encode_feature(
-        self, feature: Feature, series: pd.Series, messages: list[Message]
-    ) -> Array:
-        if feature.kind != "category":
-            values, wrong = numbers(series, self.missing)
-            if wrong.any():
-                raise _not_a_number(feature.name, series, wrong)
-            return values[:, None]
-        text = words(series, self.missing)
-        empty = np.asarray(pd.isna(text))
-        if feature.fill is not None:
-            text = np.where(empty, feature.fill, text)
-        levels = pd.Index(list(feature.levels), dtype=object)
-        codes = levels.get_indexer(pd.Index(text, dtype=object))
-        table = (codes[:, None] == np.arange(len(feature.levels))).astype(float)
-        unseen = (codes < 0) & ~empty
-        if unseen.any():
-            first = text[int(np.argmax(unseen))]
-            messages.append(
-                Message(
-                    "W143",
-                    f'"{feature.name}" has {n_of(int(unseen.sum()), "cell")} that fit '
-                    f"has not seen (first: row {row_number(series, unseen)}, "
-                    f'"{first}")',
-                    "they count as none of the known values",
-                )
-            )
-        if feature.fill is None:
-            table[empty] = np.nan
-        return table
 
     # ---- JSON ---------------------------------------------------------------------
 
@@ -291,15 +253,6 @@ def _sum_is_finite(X: Array) -> bool:
     """Whether all is well, in one pass without a mask."""
     with np.errstate(invalid="ignore", over="ignore"):
         return bool(np.isfinite(X.sum(dtype=float)))
-
-
-def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
-    cell = series[wrong].iloc[0]
-    return InputError(
-        "E119",
-        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
-        f"--na {shlex.quote(str(cell))} or clean the rows",
-    )
 
 
 def _texts(values: Any) -> tuple[str, ...]:
