@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.io import mmread, mmwrite
 
 import shoal.io
-from shoal.cli._reading import Source
+from shoal.cli._reading import ReadOptions
 from shoal.datasets import load_penguins
 from shoal.exceptions import InputError
 from shoal.io import read
@@ -461,7 +461,7 @@ def test_options_are_the_same_from_python_and_from_the_command_line() -> None:
     assert next(iter(arguments)) == "data"
     given = {name: one.default for name, one in list(arguments.items())[1:]}
     assert given == options
-    told = {one.name: one.default for one in dataclasses.fields(Source)}
+    told = {one.name: one.default for one in dataclasses.fields(ReadOptions)}
     assert set(options) - set(told) == {"seed", "require_domain"}
     # where nothing is told, a list of names is empty in Python and absent there
     assert {name: default or () for name, default in told.items()} == {
