@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from shoal._novelty import familiarity
+from shoal._threads import one_thread
 
 if TYPE_CHECKING:
     from shoal.analysis._decide import Evidence
@@ -28,6 +29,36 @@ Array = np.ndarray[Any, Any]
 VANISHING = 1e-12
 # Part of a row: a share that no row speaks for is small, and not zero.
 PSEUDO_COUNTS = 0.1
+
+
+class FitsRows:
+    """The ``fit`` of estimators of rows; ``_fit`` says what they do."""
+
+    def fit(
+        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Discover the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            A sparse matrix, and NaN where a value misses, if the class takes them.
+        y : array-like of shape (n_samples,)
+            Alias of ``domains``, for scikit-learn's tools.
+        domains : array-like of shape (n_samples,)
+            Where each row comes from.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row within its domain.
+
+        Returns
+        -------
+        self
+        """
+        with one_thread():
+            return self._fit(X, y if domains is None else domains, sample_weight)
+
+    def _fit(self, X: Any, domains: Any, sample_weight: Any) -> Self:
+        raise NotImplementedError
 
 
 class EstimatorHooks:

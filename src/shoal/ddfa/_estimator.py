@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from shoal._novelty import fit_novelty
 from shoal._rank import likeliest, supported_rank
-from shoal._threads import one_thread
+from shoal.base._hooks import FitsRows
 from shoal.ddfa._fitted import FittedStages
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
 from shoal.probability import (
@@ -66,7 +66,7 @@ class StageSettings:
 SETTINGS = StageSettings()
 
 
-class DDFA(FittedStages):
+class DDFA(FitsRows, FittedStages):
     """Discover classes by the four stages of the paper.
 
     *Discriminate*: learn q(d|x), the domain of a row from its features. *Discretize*:
@@ -188,32 +188,12 @@ class DDFA(FittedStages):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Discover the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Alias of ``domains``, for scikit-learn's tools.
-        domains : array-like of shape (n_samples,)
-            Where each row comes from.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row within its domain.
-
-        Returns
-        -------
-        self
-        """
-        domains = y if domains is None else domains
-        with one_thread():
-            X, codes, rows = self._begin(X, domains, sample_weight)
-            domain_given_x = self._discriminate(rows)  # q(d|x)
-            discretizers = self._discretize(domain_given_x, rows)  # c(x)
-            self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
-            self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
+    def _fit(self, X: Any, domains: Any, sample_weight: Any) -> Self:
+        X, codes, rows = self._begin(X, domains, sample_weight)
+        domain_given_x = self._discriminate(rows)  # q(d|x)
+        discretizers = self._discretize(domain_given_x, rows)  # c(x)
+        self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
+        self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
         return self
 
     # ---- the four stages ----------------------------------------------------------
@@ -358,13 +338,13 @@ class DDFA(FittedStages):
                 f"q(d|x) is too sure of itself: {costs}; pass "
                 "calibration='temperature'",
                 ShoalWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return
         warnings.warn(
             f"domains cannot be told apart: {costs}; classes will mean nothing",
             IdentifiabilityWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _resolve_n_classes(self, points: Array, codes: Array) -> int:

@@ -121,7 +121,7 @@ def read_table(
         warnings.warn(
             f"fitted on {len(which)} of {len(X)} rows (max_rows={max_rows})",
             SubsampleWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         X, codes = X[which], codes[which]
         weight = None if weight is None else weight[which]

@@ -10,7 +10,6 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from shoal._novelty import novelty_quantiles
 from shoal.analysis._decide import Evidence
@@ -18,7 +17,7 @@ from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
-from shoal.base._hooks import made_up_rows
+from shoal.base._hooks import FitsRows, made_up_rows
 from shoal.density._choose import Solution, find_solution, pick_n_classes
 from shoal.density._columns import read_table
 from shoal.density._decisions import DECISIONS
@@ -47,7 +46,7 @@ from shoal.validation import (
 Array = np.ndarray[Any, Any]
 
 
-class DensityMixture(LatentShiftEstimator):
+class DensityMixture(FitsRows, LatentShiftEstimator):
     """Discover classes by their densities, with a mix of classes for each domain.
 
     p_d(x) = sum_y p_d(y) p(x|y): each class is one or several Gaussians (or t
@@ -185,40 +184,19 @@ class DensityMixture(LatentShiftEstimator):
         self.domain_weight = domain_weight
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Discover the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN where a value misses.
-        y : array-like of shape (n_samples,)
-            Alias of ``domains``, for scikit-learn's tools.
-        domains : array-like of shape (n_samples,)
-            Where each row comes from.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, domains: Any, sample_weight: Any) -> Self:
         options = self._options()
-        domains = y if domains is None else domains
         X, codes, names = check_X_domains(self, X, domains, allow_nan=True)
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        # The products are small: threads would wait for each other.
-        with threadpool_limits(1):
-            rows, weight = self._training_rows(X, codes, names, sample_weight, rng)
-            n_classes = self._resolve_n_classes(rows, options, rng)
-            kinds = self._kinds(rows)
-            solution = find_solution(rows, n_classes, kinds, self.drift, options, rng)
-            self._keep(solution, names, weight)
-            self.novelty_quantiles_ = novelty_quantiles(self._novelty(X))
-            self.labels_ = self._most_probable(X, codes)
+        rows, weight = self._training_rows(X, codes, names, sample_weight, rng)
+        n_classes = self._resolve_n_classes(rows, options, rng)
+        kinds = self._kinds(rows)
+        solution = find_solution(rows, n_classes, kinds, self.drift, options, rng)
+        self._keep(solution, names, weight)
+        self.novelty_quantiles_ = novelty_quantiles(self._novelty(X))
+        self.labels_ = self._most_probable(X, codes)
         self._warn_about(solution)
         return self
 
@@ -326,14 +304,14 @@ class DensityMixture(LatentShiftEstimator):
                 f"{few} of {self.n_classes_} classes hold almost no rows (rows per "
                 f"class: {sizes.tolist()}); use fewer classes",
                 CollapseWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not solution.fit.converged:
             warnings.warn(
                 f"the last climb was cut at max_iter={self.max_iter} while an "
                 f"iteration still gained more than tol={self.tol:g}; raise either",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # ---- prediction ---------------------------------------------------------------

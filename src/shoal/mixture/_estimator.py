@@ -15,6 +15,7 @@ from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
 from shoal.analysis._decide import Evidence
 from shoal.analysis._refits import Trials
+from shoal.base._hooks import FitsRows
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.likelihood._problem import Fit
@@ -39,7 +40,7 @@ from shoal.validation._rows import sort_rows
 Array = np.ndarray[Any, Any]
 
 
-class DomainMixture(FittedMixture):
+class DomainMixture(FitsRows, FittedMixture):
     """Discover classes as the hidden step between a row and its domain.
 
     The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
@@ -185,28 +186,6 @@ class DomainMixture(FittedMixture):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Discover the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Alias of ``domains``, for scikit-learn's tools.
-        domains : array-like of shape (n_samples,)
-            Where each row comes from.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        domains, options = y if domains is None else domains, self._options()
-        with one_thread():
-            return self._fit(X, domains, sample_weight, options)
-
     def refit(
         self,
         X: Any,
@@ -234,7 +213,10 @@ class DomainMixture(FittedMixture):
         with one_thread():
             return other._fit(X, domains, sample_weight, options)
 
-    def _fit(self, X: Any, domains: Any, sample_weight: Any, options: Options) -> Self:
+    def _fit(
+        self, X: Any, domains: Any, sample_weight: Any, options: Options | None = None
+    ) -> Self:
+        options = self._options() if options is None else options
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)

@@ -90,7 +90,7 @@ def pick_n_classes(
     choice = decide(curve.evidence(points, rank))
     if not choice.signal:
         warnings.warn(
-            f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=4
+            f"{choice.sentence}; using 2", IdentifiabilityWarning, stacklevel=5
         )
     return choice.fallback
 
