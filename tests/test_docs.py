@@ -47,6 +47,15 @@ def test_names_and_files_that_a_page_tells_of_exist(page: Path):
     assert [name for name in FILE.findall(text) if not (ROOT / name).exists()] == []
 
 
+def test_the_walk_through_the_house_passes_rooms_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))`", text)
+    homes = (ROOT, ROOT / "src", ROOT / "src" / "shoal")
+    assert len(told) > 25
+    lost = [name for name in told if not any((home / name).exists() for home in homes)]
+    assert lost == []
+
+
 def is_public(name: str) -> bool:
     """Whether a dotted name leads somewhere, past no private part."""
     parts = name.split(".")
