@@ -9,8 +9,7 @@ from shoal.density import DensityMixture, shift_and_drift
 from shoal.density._choose import Judged, best_kind, take
 from shoal.density._em import expect
 from shoal.density._evidence import column_log_densities
-from shoal.density._gaussian import find_gaps
-from shoal.density._model import Rows
+from shoal.density._gaussian import Rows, find_gaps
 from shoal.likelihood._held_out import HeldOut
 
 

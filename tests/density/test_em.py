@@ -9,8 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from shoal.density._em import Expected, Prior, blank, climb, expect, maximize
-from shoal.density._gaussian import KINDS, find_gaps
-from shoal.density._model import Rows
+from shoal.density._gaussian import KINDS, Rows, find_gaps
 from shoal.density._starts import make_prior
 
 K, R, P = 2, 3, 3

@@ -5,12 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, multivariate_t
 
-from shoal.density._gaussian import KINDS, find_gaps
-from shoal.density._model import (
+from shoal.density._gaussian import (
+    KINDS,
     Density,
     class_log_densities,
     distances,
     expected_rows,
+    find_gaps,
     reorder,
 )
 

@@ -16,8 +16,13 @@ from scipy.special import logsumexp
 
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import Expected, Fit, Prior, expect
-from shoal.density._gaussian import find_gaps
-from shoal.density._model import Density, Rows, class_log_densities, without_drift
+from shoal.density._gaussian import (
+    Density,
+    Rows,
+    class_log_densities,
+    find_gaps,
+    without_drift,
+)
 from shoal.density._starts import (
     Options,
     Start,

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import LOG_2_PI, Gaps, find_gaps
-from shoal.density._model import Rows
+from shoal.density._gaussian import LOG_2_PI, Gaps, Rows, find_gaps
 from shoal.exceptions import SubsampleWarning
 from shoal.validation import varying_columns
 from shoal.validation._rows import canonical_rows, sort_rows, stratified_sample

@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import Gaps, fill_in
-from shoal.density._model import Density, Distances, Rows, distances, without_drift
+from shoal.density._gaussian import (
+    Density,
+    Distances,
+    Gaps,
+    Rows,
+    distances,
+    fill_in,
+    without_drift,
+)
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]

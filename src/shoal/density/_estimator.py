@@ -21,8 +21,8 @@ from shoal.base._hooks import FitsRows, made_up_rows
 from shoal.density._choose import Solution, find_solution, pick_n_classes
 from shoal.density._columns import read_table
 from shoal.density._decisions import DECISIONS
-from shoal.density._gaussian import KINDS
-from shoal.density._model import (
+from shoal.density._gaussian import (
+    KINDS,
     Rows,
     class_log_densities,
     class_means,

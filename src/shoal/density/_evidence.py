@@ -18,8 +18,7 @@ from shoal.density._choose import fit_without, search_sample, take
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import Fit, Prior, expect
 from shoal.density._estimator import DensityMixture
-from shoal.density._gaussian import log_density
-from shoal.density._model import Density, Rows, without_drift
+from shoal.density._gaussian import Density, Rows, log_density, without_drift
 from shoal.density._starts import Options, continue_from, make_prior
 from shoal.likelihood._held_out import HeldOut
 from shoal.probability import TINY

@@ -16,7 +16,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.density._choose import best_shape, fit_without, search_sample
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import Fit, Prior, expect
-from shoal.density._model import Density, Rows
+from shoal.density._gaussian import Density, Rows
 from shoal.density._starts import (
     Options,
     best_fit,

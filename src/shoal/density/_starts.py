@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import Expected, Fit, Prior, blank, climb
-from shoal.density._model import Density, Rows
+from shoal.density._gaussian import Density, Rows
 
 Array = np.ndarray[Any, Any]
 

@@ -38,7 +38,7 @@ CLASSES = {
     "Adjuster": "shoal.stages.adjust._estimator",
     "Calibration": "shoal.stages.discriminate._calibrate",
     "Columns": "shoal.density._columns",
-    "Density": "shoal.density._model",
+    "Density": "shoal.density._gaussian",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",
     "Factorization": "shoal.stages.factorize._result",
