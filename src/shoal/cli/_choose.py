@@ -6,8 +6,9 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from shoal.cli._fit import choose_k, nothing_to_find
+from shoal.cli._fit import nothing_to_find
 from shoal.cli._messages import CommandError, write_json
+from shoal.cli._models import choose_k
 from shoal.cli._options import Encoder, SafeResults, Speech, Work, with_groups, working
 from shoal.cli._output import Output, Stage, running
 from shoal.cli._reading import Data, ReadOptions, name_of, read, refuse_images

@@ -1,13 +1,13 @@
 """``shoal diagnose``: do the assumptions hold here, and what to do if not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from shoal.cli._fit import Settings, fit_only
+from shoal.cli._fit import Settings, fit_only, rows_to_fit
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._models import PlaceOptions, diagnosis_of, load_model, opened
+from shoal.cli._models import Loaded, PlaceOptions, diagnosis_of, load_model
 from shoal.cli._options import (
     Classes,
     Encoder,
@@ -24,7 +24,6 @@ from shoal.cli._reading import (
     FileOptions,
     ReadOptions,
     name_of,
-    read,
     without_rare_names,
 )
 from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
@@ -65,17 +64,9 @@ def diagnose(
         settings = Settings(work, judged.number, more_stages=encoder.plan())
         if out is not None:
             refuse_existing(out, [DIAGNOSTICS], force=results.force)
+        question = Question(output, data, source, encoder, place, judged, settings)
         with output.stages(_plan(name_of(data), judged.model, settings)):
-            # a model is asked of all rows; for a fit, a sample is all that must fit
-            whole = judged.model is not None or source.sample is None
-            in_parts = place.in_parts(data, whole=whole)
-            if judged.model is not None:
-                refuse_fitting(encoder, in_parts=in_parts)
-            else:
-                encoder.refuse_unused()
-            asked = (data, source, encoder, place, judged, settings)
-            question = Question(output, *asked)
-            found = question.ask_in_parts() if in_parts else question.ask()
+            found = question.ask()
         found = without_rare_names(found) if output.redact else found
         output.found(found.to_dict())
         if out is not None:
@@ -105,9 +96,8 @@ def _of_a_fit(*, in_parts: bool) -> list[str]:
 
     Of data in parts, a sample is drawn for a model too.
     """
-    anew = {field.name for field in fields(FileOptions)} | (
-        {"sample"} if in_parts else set()
-    )
+    anew = {field.name for field in fields(FileOptions)}
+    anew |= {"sample"} if in_parts else set()
     names = [field.name for field in fields(ReadOptions) if field.name not in anew]
     return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size")]
 
@@ -134,58 +124,43 @@ class Question:
     settings: Settings
 
     def ask(self) -> Any:
-        """The diagnosis by all rows."""
+        """The diagnosis, by all rows or a sample of those that are read in parts."""
         from threadpoolctl import threadpool_limits
 
-        self.output.begin("read")
         with threadpool_limits(1):
             if self.judged.model is None:
-                table, model = self._fit()
-            else:
-                loaded = load_model(self.judged.model, self.encoder.device)
-                table = loaded.known_table(self.output, self.data, self.source)
-                model = loaded.model
-            return self._diagnose(model, table)
+                self.encoder.refuse_unused()
+                return self._of_a_fit()
+            in_parts = self.place.in_parts(self.data)
+            refuse_fitting(self.encoder, in_parts=in_parts)
+            self.output.begin("read")
+            loaded = load_model(self.judged.model, self.encoder.device)
+            return self._in_parts(loaded) if in_parts else self._of_all_rows(loaded)
 
-    def ask_in_parts(self) -> Any:
-        """The diagnosis by a sample of data that are read in parts."""
-        from threadpoolctl import threadpool_limits
+    def _of_a_fit(self) -> Any:
+        asked = (self.data, self.source, self.encoder, self.place, self.settings)
+        with rows_to_fit(self.output, *asked) as rows:
+            model, _ = fit_only(self.output, rows.table, rows.settings)
+            found = self._diagnose(model, rows.table)
+            return rows.parts.with_sizes(found) if rows.parts else found
 
-        self.output.begin("read")
-        with threadpool_limits(1):
-            if self.judged.model is None:
-                return self._fit_in_parts()
-            return self._load_in_parts(self.judged.model)
-
-    def _fit(self) -> tuple[Any, Any]:
-        output, work = self.output, self.settings.work
-        table = read(output, self.data, self.source, work.seed)
-        how = {"work": work, "skip_bad": self.source.skip_bad}
-        table, _ = self.encoder.embed(output, table, **how)
-        model, _ = fit_only(output, table, self.settings)
-        return table, model
-
-    def _fit_in_parts(self) -> Any:
-        asked = (self.data, self.source, self.settings.work, self.place)
-        with opened(self.output, *asked) as parts:
-            assert parts is not None  # asked before, in the same words
-            learning = replace(self.settings, learn=parts.learn)
-            model, _ = fit_only(self.output, parts.table, learning)
-            return parts.with_sizes(self._diagnose(model, parts.table))
+    def _of_all_rows(self, loaded: Loaded) -> Any:
+        table = loaded.known_table(self.output, self.data, self.source)
+        return self._diagnose(loaded.model, table)
 
     def _diagnose(self, model: Any, table: Any) -> Any:
         self.output.begin("diagnose")
         shuffles = self.judged.permutations
         return diagnosis_of(model, table, self.settings.work, n_permutations=shuffles)
 
-    def _load_in_parts(self, model: Path) -> Any:
+    def _in_parts(self, loaded: Loaded) -> Any:
         from shoal.scale import diagnose
         from shoal.scale._settings import SETTINGS
 
         return self.place.ask(
             diagnose,
             self.output,
-            load_model(model, self.encoder.device),
+            loaded,
             self.data,
             self.source,
             sample=self.source.sample or SETTINGS.sample,

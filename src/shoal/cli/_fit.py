@@ -6,18 +6,26 @@ to print its help without them.
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import InParts, PlaceOptions, diagnosis_of, opened
+from shoal.cli._models import (
+    InParts,
+    PlaceOptions,
+    choose_k,
+    diagnosis_of,
+    estimator_for,
+    opened,
+)
 from shoal.cli._name import Names, names_from, renamed
 from shoal.cli._options import (
     Classes,
+    Encoder,
     SafeResults,
     Speech,
     TunedEncoder,
@@ -101,20 +109,12 @@ def fit(
         folder = results.out or Path(f"shoal-{name_of(data)}")
         _runs.refuse_existing(folder, _runs.FILES, force=results.force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
-        with output.stages(plan), ExitStack() as stack:
-            output.begin("read")
-            rows = opened(output, data, source, work, place)
-            parts = stack.enter_context(rows)
-            if parts is None:
-                table = read(output, data, source, work.seed)
-            else:
-                table, settings = parts.table, replace(settings, learn=parts.learn)
-            asked = {"work": work, "skip_bad": source.skip_bad}
-            table, embedded = encoder.embed(output, table, **asked)
-            fitted = find_classes(output, table, settings, embedded)
-            fitted = told_of(output, fitted, parts)
+        asked = (data, source, encoder, place, settings)
+        with output.stages(plan), rows_to_fit(output, *asked) as rows:
+            fitted = find_classes(output, rows.table, rows.settings, rows.embedded)
+            fitted = told_of(output, fitted, rows.parts)
             output.begin("write")
-            folder_of_images = embedded.folder if embedded else None
+            folder_of_images = rows.embedded.folder if rows.embedded else None
             pictures = pictures_of(shown.images or folder_of_images, fitted.table)
             summary = summary_of(output, fitted, work, folder, images=pictures)
             cells = h5ad_of(data, source.format)
@@ -169,6 +169,38 @@ class Fitted:
     refits: tuple[Any, ...] = ()
     stored: Any = None
     assign: Callable[[Path], None] | None = None
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """What a fit is given: rows, or the sample that stands for all parts."""
+
+    table: "Table"
+    settings: Settings
+    embedded: Any
+    parts: InParts | None
+
+
+@contextmanager
+def rows_to_fit(
+    output: Output,
+    data: Sequence[str],
+    source: ReadOptions,
+    encoder: Encoder,
+    place: PlaceOptions,
+    settings: Settings,
+) -> Iterator[FitRows]:
+    """The rows of a fit, read whole or in parts; images as features of a network."""
+    work = settings.work
+    output.begin("read")
+    with opened(output, data, source, work, place) as parts:
+        if parts is None:
+            table = read(output, data, source, work.seed)
+        else:
+            table, settings = parts.table, replace(settings, learn=parts.learn)
+        how = {"work": work, "skip_bad": source.skip_bad}
+        table, embedded = encoder.embed(output, table, **how)
+        yield FitRows(table, settings, embedded, parts)
 
 
 def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stage]:
@@ -238,9 +270,7 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
         choice = choose_k(table, settings.work)
     k = settings.k if choice is None else choice.n_classes
     output.begin("fit")
-    model = _fit_or_refuse(
-        _estimator_for(table.kind, k, settings.work), table, settings
-    )
+    model = _fit_or_refuse(estimator_for(table.kind, k, settings.work), table, settings)
     if choice is not None and choice.n_classes is None:
         output.warn(
             "W160",
@@ -249,32 +279,6 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
         )
     names = settings.names(output, model, table) if settings.names else None
     return (renamed(model, names) if names else model), choice
-
-
-def choose_k(table: "Table", work: Work, **options: Any) -> Any:
-    """The curve over numbers of classes."""
-    from shoal.mixture import choose_n_classes
-
-    return choose_n_classes(
-        table.X,
-        table.domains,
-        estimator=_estimator_for(table.kind, None, work),
-        n_jobs=work.n_jobs,
-        random_state=work.seed,
-        **options,
-    )
-
-
-def _estimator_for(kind: str, k: int | None, work: Work) -> Any:
-    """The estimator of a kind of table, not fitted."""
-    from shoal import DiscreteMixture, DomainMixture
-
-    if kind in ("counts", "text"):
-        return DiscreteMixture(k, input="counts", random_state=work.seed)
-    how: dict[str, Any] = {"random_state": work.seed, "n_jobs": work.n_jobs}
-    if kind == "images":  # what can become a layer of the network
-        how |= {"scale": "global", "expansion": "linear"}
-    return DomainMixture(k, **how)
 
 
 def _fit_again(
@@ -293,7 +297,7 @@ def _fit_again(
     for done, (n_classes, seed) in enumerate(plans):
         output.at.advance(done / len(plans))
         work = replace(settings.work, seed=seed)
-        yield _estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
+        yield estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
 
 
 def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:

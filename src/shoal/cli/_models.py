@@ -159,6 +159,32 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     return Loaded(path, model, schema)
 
 
+def estimator_for(kind: str, k: int | None, work: Work) -> Any:
+    """The estimator of a kind of table, not fitted."""
+    from shoal import DiscreteMixture, DomainMixture
+
+    if kind in ("counts", "text"):
+        return DiscreteMixture(k, input="counts", random_state=work.seed)
+    how: dict[str, Any] = {"random_state": work.seed, "n_jobs": work.n_jobs}
+    if kind == "images":  # what can become a layer of the network
+        how |= {"scale": "global", "expansion": "linear"}
+    return DomainMixture(k, **how)
+
+
+def choose_k(table: "Table", work: Work, **options: Any) -> Any:
+    """The curve over numbers of classes."""
+    from shoal.mixture import choose_n_classes
+
+    return choose_n_classes(
+        table.X,
+        table.domains,
+        estimator=estimator_for(table.kind, None, work),
+        n_jobs=work.n_jobs,
+        random_state=work.seed,
+        **options,
+    )
+
+
 def diagnosis_of(model: Any, table: "Table", work: Work, **options: Any) -> Any:
     """The diagnosis of a model by the rows of a table, which has names for columns."""
     from shoal.analysis.diagnose import with_columns
