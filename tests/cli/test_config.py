@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from shoal.cli._options import Speech, Work, with_groups
 from shoal.cli._reading import ReadOptions, split_names
-from shoal.io.source._options import Options
+from shoal.io.source._format import Options
 
 
 def make_app(seen: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from tests.io.conftest import Fitted, fit, rows
 
 import shoal
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io.model import _probe as history
+from shoal.io.model import _card as history
 from shoal.io.model._models import canonical_digest, read_manifest
 from shoal.io.model._parts import ALLOWED
 from shoal.io.model._values import CLASSES, MODELS, Reader, Writer

@@ -22,8 +22,8 @@ from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
+from shoal.io.source._format import Options
 from shoal.io.source._open import guess_rows
-from shoal.io.source._options import Options
 from shoal.io.table._schema import Schema
 from support.data import write_table
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shoal.exceptions import InputError
-from shoal.io.source._options import Options
+from shoal.io.source._format import Options
 from shoal.scale import _sampling as sampling
 from shoal.scale import draw
 from shoal.scale._running import Where, begin

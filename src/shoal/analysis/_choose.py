@@ -1,11 +1,172 @@
 """How many classes: a curve and a choice, not only a number."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.analysis._decide import Evidence, decide
+from shoal._rank import RankResult, soften
+from shoal.likelihood._held_out import HeldOut
+from shoal.validation import is_whole
+
+# ---- the rule ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Numbers of the choice; ``results/tabular/choose.json`` shows what it gives."""
+
+    # Without candidates, numbers of classes up to this one are tried at least.
+    most_classes: int = 8
+    # Standard errors of the paired difference to the best held-out likelihood: within
+    # the first a number of classes is as good as the best; within the second the rank
+    # may still decide.
+    near: float = 1.0
+    close: float = 2.0
+    # As good as the best over more numbers of classes than this: no clear choice.
+    wide: int = 3
+    # Nats that are not worth a class, however small the standard error.
+    tie: float = 1e-3
+    # Nats below which a gain is rounding: where rows repeat, standard errors vanish.
+    least_gain: float = 1e-4
+    # Tables with fewer rows get five folds: the fits need the rows, and are fast.
+    small_table: int = 2_000
+    # The rank is looked for in so many clusters, or as many as rows can fill.
+    least_clusters: int = 24
+    rows_per_cell: int = 4
+
+
+RULE = Rule()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a choice of the number of classes rests on."""
+
+    scores: dict[int, HeldOut]  # by number of classes, ascending
+    stability: dict[int, float]
+    rank: RankResult
+    baseline: HeldOut
+    n_domains: int
+
+
+class Decision(NamedTuple):
+    """What the evidence says: a choice, and what to take without a clear one."""
+
+    n_classes: int | None
+    sentence: str
+    fallback: int
+    signal: bool
+
+
+def decide(evidence: Evidence) -> Decision:
+    """Weigh the held-out likelihood and the rank; see shoal.choose_n_classes."""
+    n_domains, rank = evidence.n_domains, evidence.rank.n_classes
+    scores = {k: s for k, s in evidence.scores.items() if k <= n_domains}
+    if not scores:
+        few = f"no candidate is identifiable: there are only {n_domains} domains"
+        return Decision(None, f"No clear number of classes: {few}", 2, True)
+    best = max(scores, key=lambda count: scores[count].mean)
+    if not shows_signal(scores[best], evidence):
+        none = "domains do not differ beyond chance, so there is nothing to learn from"
+        return Decision(None, f"No clear number of classes: {none}", 2, False)
+    near = _within(RULE.near, scores, best)
+    if rank in _within(RULE.close, scores, best):
+        return Decision(rank, _agreement(rank, best, n_domains), rank, True)
+    if best == max(scores) < n_domains:
+        return Decision(
+            None,
+            f"No clear number of classes: held-out likelihood still rises at {best}, "
+            f"the largest tried; try up to {n_domains}",
+            best,
+            True,
+        )
+    if max(near) - min(near) >= RULE.wide:
+        return Decision(
+            None,
+            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
+            f"rows about equally well, and the cluster-by-domain table supports {rank}",
+            min(near),
+            True,
+        )
+    chosen = min(near, key=lambda count: (abs(count - rank), count))
+    return Decision(
+        chosen,
+        f"{chosen} classes: best on held-out rows within one standard error (best: "
+        f"{best}); the cluster-by-domain table alone supports {rank}",
+        chosen,
+        True,
+    )
+
+
+def _agreement(chosen: int, best: int, n_domains: int) -> str:
+    sentence = f"{chosen} classes: "
+    if chosen == best:
+        sentence += (
+            "best on held-out rows, and supported by the cluster-by-domain table"
+        )
+    else:
+        sentence += (
+            "supported by the cluster-by-domain table, and within two standard errors "
+            f"of the best on held-out rows ({best})"
+        )
+    if chosen == n_domains:
+        sentence += f"; more could not be told apart with {n_domains} domains"
+    return sentence
+
+
+def _within(errors: float, scores: dict[int, HeldOut], best: int) -> list[int]:
+    """Numbers of classes at most this many standard errors behind the best."""
+    top = scores[best]
+    return [
+        count
+        for count, score in scores.items()
+        if top.mean - score.mean <= RULE.tie + errors * top.standard_error(score)
+    ]
+
+
+def shows_signal(best: HeldOut, evidence: Evidence) -> bool:
+    """Whether classes predict held-out domains better than chance does."""
+    gain = best.mean - evidence.baseline.mean
+    rank = evidence.rank
+    visible = rank.singular_values.max(initial=0) > rank.null.max()
+    doubt = RULE.near if visible else RULE.close
+    return bool(gain > RULE.least_gain + doubt * best.standard_error(evidence.baseline))
+
+
+def check_candidates(n_classes: Any, rank: int, n_domains: int) -> list[int]:
+    """Candidates in ascending order; by default from 2 to beyond the rank."""
+    if n_classes is None:
+        return list(range(2, min(n_domains, max(RULE.most_classes, rank + 3)) + 1))
+    candidates = [n_classes] if is_whole(n_classes) else list(n_classes)
+    wrong = [count for count in candidates if not is_whole(count) or count < 2]
+    if wrong or not candidates:
+        got = repr(wrong[0]) if wrong else "none"
+        raise ValueError(f"n_classes must be whole numbers from 2, got {got}")
+    return sorted({int(count) for count in candidates})
+
+
+def rank_clusters(n_rows: int, n_domains: int) -> int:
+    """Clusters to look for the rank in: as many as rows can fill in every domain."""
+    most = max(n_rows // (RULE.rows_per_cell * n_domains), 4)
+    return min(max(RULE.least_clusters, 3 * n_domains // 2), most)
+
+
+def default_folds(n_rows: int) -> int:
+    """Folds that leave enough rows to fit, at a cost that large tables can bear."""
+    return 5 if n_rows < RULE.small_table else 3
+
+
+def smooth(score: HeldOut, n_domains: int) -> HeldOut:
+    """The score after mixing the fit with one imaginary row of an unknown domain.
+
+    A held-out row that the fit calls impossible then costs log n, not infinity.
+    """
+    softened = soften(np.exp(score.each), 1 / n_domains, len(score.each) - 1)
+    return HeldOut(np.log(softened), score.weight)
+
+
+# ---- the curve and the choice --------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 

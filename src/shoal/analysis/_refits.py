@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from shoal._rank import RankResult, supported_rank
-from shoal.analysis._decide import (
+from shoal.analysis._choose import (
     Evidence,
     check_candidates,
     default_folds,

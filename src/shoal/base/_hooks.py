@@ -17,7 +17,7 @@ from shoal._novelty import familiarity
 from shoal._threads import one_thread
 
 if TYPE_CHECKING:
-    from shoal.analysis._decide import Evidence
+    from shoal.analysis._choose import Evidence
     from shoal.analysis._refits import Trials
     from shoal.analysis._resample import Resampler
     from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold

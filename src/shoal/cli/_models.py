@@ -386,7 +386,7 @@ def opened(
     if output.redact and place.checkpoint is not None:
         text = "--checkpoint keeps rows as they are, --redact must not"
         raise CommandError("E002", text, "leave one of them out")
-    from shoal.io.source._options import Options
+    from shoal.io.source._format import Options
     from shoal.scale._fitting import all_messages
     from shoal.scale._running import Where, begin
     from shoal.scale._sampling import draw_table

@@ -67,7 +67,7 @@ class Change:
 
     def apply(self, model: Any) -> Any:
         """The model after one step, which it remembers."""
-        from shoal.io.model import _probe as history
+        from shoal.io.model import _card as history
 
         if self.merge is not None:
             return merged(model, self.merge)
@@ -113,7 +113,7 @@ def name(model: Model, change: Change, speech: Speech) -> None:
 
 def merged(model: Any, text: str) -> Any:
     """The model with some classes as one, given as CLASS,CLASS=NAME."""
-    from shoal.io.model import _probe as history
+    from shoal.io.model import _card as history
 
     classes, new_name = split_merge(text)
     check_classes(model, classes)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal._novelty import novelty_quantiles
-from shoal.analysis._decide import Evidence
+from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold

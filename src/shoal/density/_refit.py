@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shoal._rank import RankResult, supported_rank
-from shoal.analysis._decide import Evidence, rank_clusters, smooth
+from shoal.analysis._choose import Evidence, rank_clusters, smooth
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler

@@ -18,7 +18,7 @@ from shoal._words import (
     sum_by_domain,
     thin_words,
 )
-from shoal.analysis._decide import Evidence
+from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials, evidence_of_refits, indexable, with_classes
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, rows_of_words

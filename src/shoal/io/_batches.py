@@ -18,7 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format
+from shoal.io.source._format import MISSING, Content, Format, Options
 from shoal.io.source._open import (
     are_paths,
     file_names,
@@ -27,7 +27,6 @@ from shoal.io.source._open import (
     is_path,
     open_content,
 )
-from shoal.io.source._options import MISSING, Options
 from shoal.io.table._cells import row_number, stripped
 from shoal.io.table._missing import FILL, complete_rows
 from shoal.io.table._schema import Schema

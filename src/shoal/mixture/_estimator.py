@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
-from shoal.analysis._decide import Evidence
+from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.base._hooks import FitsRows
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning

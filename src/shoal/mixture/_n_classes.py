@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from shoal._rank import RankResult, supported_rank
-from shoal.analysis._decide import (
+from shoal.analysis._choose import (
     RULE,
     Evidence,
     decide,

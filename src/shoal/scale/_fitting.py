@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from shoal.exceptions import CodedError
 from shoal.io.model._models import load, save
-from shoal.io.source._options import Options
+from shoal.io.source._format import Options
 from shoal.io.table._table import Message
 from shoal.probability import canonical_order, domain_given_class
 from shoal.scale._exact import (

@@ -42,9 +42,8 @@ import shoal
 from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io._files import digest, digest_json, whole_folder, writable
-from shoal.io.model._card import write_card
+from shoal.io.model._card import check_probe, make_probe, write_card
 from shoal.io.model._parts import dump_part, load_part
-from shoal.io.model._probe import check_probe, make_probe
 from shoal.io.model._values import Reader, Writer, damaged
 
 FORMAT = 1

@@ -15,8 +15,7 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, require
-from shoal.io.source._format import Content, Format, is_sparse, readable
-from shoal.io.source._options import Options
+from shoal.io.source._format import Content, Format, Options, is_sparse, readable
 
 Array = np.ndarray[Any, Any]
 

@@ -18,8 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, sampled
-from shoal.io.source._options import Options
+from shoal.io.source._format import Content, Format, Options, sampled
 
 # ---- Files that are not what their names say, told by their first bytes --------------
 

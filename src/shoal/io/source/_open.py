@@ -17,8 +17,7 @@ from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
 from shoal.io.source._columnar import FEATHER, PARQUET
 from shoal.io.source._delimited import CSV, TSV, read_delimited, refuse_disguised
-from shoal.io.source._format import Content, Format, is_sparse
-from shoal.io.source._options import Options
+from shoal.io.source._format import Content, Format, Options, is_sparse
 
 #: Every format that can be read, by its name.
 FORMATS: dict[str, Format] = {}
