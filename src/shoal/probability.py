@@ -10,6 +10,7 @@ column per a, and its rows sum to 1. Products then read from left to right::
 the paper; ``None`` means equal shares (assumption A.3).
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -285,6 +286,42 @@ def canonical_order(class_given_domain: ArrayLike) -> Array:
     mean = np.round(prevalence.mean(axis=0), 12)
     # lexsort reads its last key first: the mean, then domain 0, 1, ...
     return np.lexsort([*(-prevalence[::-1]), -mean])
+
+
+# ---- rows that took no part in a fit -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How well rows that took no part in a fit are predicted: one number a row.
+
+    The one statistic behind every choice: of features, penalties, numbers of classes
+    and epochs, and of the guessers that ``diagnose`` compares.
+
+    Attributes
+    ----------
+    each : ndarray of shape (n,)
+        Log-likelihood of every row's domain, or its gain over q(d), in nats.
+    weight : ndarray of shape (n,)
+        Sums to 1; domains as heavy as q(d) says.
+    name : str
+        What predicted.
+    """
+
+    each: Array
+    weight: Array
+    name: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean, in nats."""
+        return float(self.weight @ self.each)
+
+    def standard_error(self, other: "HeldOut | None" = None) -> float:
+        """Standard error of the mean, or of the paired difference to ``other``."""
+        values = self.each if other is None else self.each - other.each
+        centred = values - self.weight @ values
+        return float(np.sqrt((self.weight**2) @ centred**2))
 
 
 def _weights(domain_weight: ArrayLike | None, n_domains: int) -> Array:

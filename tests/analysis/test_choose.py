@@ -9,10 +9,10 @@ from shoal._rank import RankResult
 from shoal.analysis._choose import Evidence, decide, smooth
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._rows import TrainingRows
 from shoal.mixture._n_classes import baseline, make_curve, pick_n_classes
 from shoal.mixture._search import Options
+from shoal.probability import HeldOut
 
 PENGUINS = load_penguins()
 

@@ -28,8 +28,8 @@ from shoal.analysis.diagnose._refit import (
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
 from shoal.analysis.diagnose._rows import DiagnosisRows, common_words
 from shoal.datasets import make_latent_shift
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
+from shoal.probability import HeldOut
 from shoal.validation import row_weights
 from shoal.validation._rows import fold_of_rows
 

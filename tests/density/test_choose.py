@@ -10,7 +10,7 @@ from shoal.density._choose import Judged, best_kind, take
 from shoal.density._em import expect
 from shoal.density._evidence import column_log_densities
 from shoal.density._gaussian import Rows, find_gaps
-from shoal.likelihood._held_out import HeldOut
+from shoal.probability import HeldOut
 
 
 def draw(seed, drift=0.0, n=1200, shapes="full"):

@@ -6,11 +6,11 @@ import pytest
 from shoal import DomainMixture
 from shoal.datasets import make_latent_shift
 from shoal.likelihood._features import FeatureMap
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import find_starts
 from shoal.mixture._search import beats, follow_path, within_one_error
+from shoal.probability import HeldOut
 
 WEIGHT = np.full(4, 0.25)
 

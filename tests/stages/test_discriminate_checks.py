@@ -9,10 +9,9 @@ from shoal.stages.discriminate import (
     Discriminator,
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
-    LeadingComponents,
     OracleDiscriminator,
-    RBFFeatures,
 )
+from shoal.stages.discriminate._named import LeadingComponents, RBFFeatures
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.SkipTestWarning",
@@ -50,7 +49,7 @@ def statuses(results):
         (RBFFeatures(), 46),
         (LeadingComponents(), 46),
     ],
-    ids=["logistic", "in-sample", "auto", "mlp", "lightgbm", "bumps", "components"],
+    ids=["logistic", "in-sample", "auto", "mlp", "lightgbm", "rbf", "components"],
 )
 def test_no_check_fails(estimator, n_passed):
     if isinstance(estimator, EarlyStoppedBoosting):

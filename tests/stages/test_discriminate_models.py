@@ -16,8 +16,6 @@ from shoal.stages.discriminate import (
     Discriminator,
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
-    LeadingComponents,
-    RBFFeatures,
     choose_discriminator,
     named_discriminator,
 )
@@ -27,7 +25,7 @@ from shoal.stages.discriminate._candidates import (
     worth_trying,
 )
 from shoal.stages.discriminate._early_stopping import cross_entropy, hold_out_rows
-from shoal.stages.discriminate._named import MAKERS
+from shoal.stages.discriminate._named import MAKERS, LeadingComponents, RBFFeatures
 
 FAST_MLP = EarlyStoppedMLP((8,), max_epochs=20, random_state=0)
 
@@ -175,36 +173,36 @@ def test_boosting_without_lightgbm_says_what_to_install(monkeypatch):
         EarlyStoppedBoosting().fit([[0.0], [1.0], [0.5], [2.0]], [0, 1, 0, 1])
 
 
-# ---- bumps ---------------------------------------------------------------------------
+# ---- RBF -----------------------------------------------------------------------------
 
 
-def test_bumps_against_the_formula(seed):
+def test_rbf_against_the_formula(seed):
     X, _ = moons(seed, 80)
-    bumps = RBFFeatures(7, random_state=seed).fit(X)
-    got = bumps.transform(X)
-    centers = bumps.centers_
+    rbf = RBFFeatures(7, random_state=seed).fit(X)
+    got = rbf.transform(X)
+    centers = rbf.centers_
     distances = [
         np.linalg.norm(a - b) for i, a in enumerate(centers) for b in centers[:i]
     ]
-    assert_allclose(bumps.width_, np.median(distances) / 2)
+    assert_allclose(rbf.width_, np.median(distances) / 2)
     for row, x in enumerate(X):
         expected = [
-            np.exp(-((x - c) ** 2).sum() / (2 * bumps.width_**2)) for c in centers
+            np.exp(-((x - c) ** 2).sum() / (2 * rbf.width_**2)) for c in centers
         ]
         assert_allclose(got[row], [*x, *expected], atol=1e-12)
 
 
-def test_bumps_with_few_distinct_rows():
+def test_rbf_with_few_distinct_rows():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
     assert RBFFeatures(50, random_state=0).fit_transform(X).shape == (20, 4)
     assert RBFFeatures(50).fit_transform(X[:4]).shape == (4, 3)
 
 
-def test_bumps_from_a_sample_of_rows(seed):
+def test_rbf_from_a_sample_of_rows(seed):
     X, _ = moons(seed, 300)
-    bumps = RBFFeatures(10, max_samples=100, random_state=seed)
-    assert bumps.fit_transform(X).shape == (300, 12)
-    assert_array_equal(bumps.transform(X), bumps.fit(X).transform(X))
+    rbf = RBFFeatures(10, max_samples=100, random_state=seed)
+    assert rbf.fit_transform(X).shape == (300, 12)
+    assert_array_equal(rbf.transform(X), rbf.fit(X).transform(X))
 
 
 # ---- short names ---------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal._rank import RankResult, soften
-from shoal.likelihood._held_out import HeldOut
+from shoal.probability import HeldOut
 from shoal.validation import is_whole
 
 # ---- the rule ------------------------------------------------------------------------

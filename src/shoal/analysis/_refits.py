@@ -20,8 +20,7 @@ from shoal.analysis._choose import (
 )
 from shoal.analysis._draws import match_by_rows
 from shoal.exceptions import ShoalWarning
-from shoal.likelihood._held_out import HeldOut
-from shoal.probability import TINY
+from shoal.probability import TINY, HeldOut
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.validation import (
     check_domains,

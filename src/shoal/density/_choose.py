@@ -30,8 +30,7 @@ from shoal.density._starts import (
     continue_from,
     make_prior,
 )
-from shoal.likelihood._held_out import HeldOut
-from shoal.probability import TINY, domain_given_class
+from shoal.probability import TINY, HeldOut, domain_given_class
 from shoal.validation import row_weights
 from shoal.validation._rows import fold_of_rows, stratified_sample
 

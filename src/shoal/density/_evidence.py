@@ -20,8 +20,7 @@ from shoal.density._em import Fit, Prior, expect
 from shoal.density._estimator import DensityMixture
 from shoal.density._gaussian import Density, Rows, log_density, without_drift
 from shoal.density._starts import Options, continue_from, make_prior
-from shoal.likelihood._held_out import HeldOut
-from shoal.probability import TINY
+from shoal.probability import TINY, HeldOut
 from shoal.validation import encode_domains
 from shoal.validation._rows import fold_of_rows
 

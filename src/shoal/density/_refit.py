@@ -24,7 +24,7 @@ from shoal.density._starts import (
     kmeans_labels,
     make_prior,
 )
-from shoal.likelihood._held_out import HeldOut
+from shoal.probability import HeldOut
 from shoal.validation import check_X_domains, row_weights
 from shoal.validation._rows import fold_of_rows
 

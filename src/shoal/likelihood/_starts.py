@@ -1,6 +1,7 @@
-"""Where the likelihood is optimized from, and moves out of a local optimum."""
+"""Fits from first guesses: of all rows, out of fold, and out of a poor optimum."""
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
 from shoal.likelihood._settings import SETTINGS
-from shoal.probability import normalize_rows
+from shoal.probability import HeldOut, normalize_rows
 from shoal.stages.factorize._anchors import (
     candidate_rows,
     successive_nonnegative_projection,
@@ -144,6 +145,44 @@ def optimize_from(
     fit.n_iter += first.n_iter
     fit.history = first.history + fit.history
     return fit
+
+
+def held_out(
+    problem: MixtureProblem,
+    domain_given_class: Array,
+    penalties: Iterable[Penalties],
+    folds: Array,
+    *,
+    n_jobs: int | None = None,
+    n_joint: int = 60,
+) -> list[HeldOut]:
+    """Out-of-fold likelihood under each of ``penalties``, from the same T.
+
+    Folds start from the T of all rows with W = 0: that keeps the basin under test
+    without leaking the weights.
+    """
+    grid = list(penalties)
+    splits = [
+        (np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+        for fold in range(int(folds.max()) + 1)
+    ]
+
+    def run(train: Array, test: Array, penalty: Penalties) -> Array:
+        fit = optimize_from(
+            problem.take(train), domain_given_class, penalty, n_joint=n_joint
+        )
+        rest = problem.take(test)
+        return rest.log_likelihood(fit.weights, fit.domain_given_class)
+
+    jobs = [(train, test, penalty) for penalty in grid for train, test in splits]
+    values = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(run)(*j) for j in jobs)
+    results = []
+    for index in range(len(grid)):
+        each = np.empty(problem.n_rows)
+        for (_, test), got in zip(splits, values[index * len(splits) :], strict=False):
+            each[test] = got
+        results.append(HeldOut(each, problem.row_weight.astype(float)))
+    return results
 
 
 def best_starts(

@@ -30,7 +30,6 @@ from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import Order, Trials
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import LINEAR, FeatureMap
-from shoal.likelihood._held_out import HeldOut, held_out
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
@@ -38,12 +37,13 @@ from shoal.likelihood._starts import (
     anchor_guesses,
     cluster_rows,
     em_guess,
+    held_out,
     joint_table,
     merge_costs,
     optimize_from,
 )
 from shoal.mixture._search import Options, beats, list_scales
-from shoal.probability import class_posterior
+from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]

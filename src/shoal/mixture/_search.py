@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from shoal.likelihood._features import LINEAR, SCALES, FeatureMap
-from shoal.likelihood._held_out import HeldOut, held_out
 from shoal.likelihood._problem import (
     Fit,
     MixtureProblem,
@@ -26,9 +25,10 @@ from shoal.likelihood._starts import (
     best_starts,
     cluster_rows,
     find_starts,
+    held_out,
     improve_by_moves,
 )
-from shoal.probability import normalize_rows
+from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]

@@ -11,8 +11,8 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from shoal.analysis.diagnose._rows import DiagnosisRows
 from shoal.analysis.diagnose._settings import EFFORT
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import Penalties, optimize
+from shoal.probability import HeldOut
 from shoal.validation import encode_column, is_sparse
 
 # ---- columns that name the domain, and repeated rows ---------------------------------

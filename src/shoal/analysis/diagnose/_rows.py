@@ -14,11 +14,10 @@ from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import with_classes
 from shoal.analysis.diagnose._settings import EFFORT
 from shoal.likelihood._features import FeatureMap
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import cluster_rows
-from shoal.probability import normalize_rows
+from shoal.probability import HeldOut, normalize_rows
 from shoal.validation import is_sparse, row_weights
 from shoal.validation._rows import canonical_rows, fold_of_rows
 

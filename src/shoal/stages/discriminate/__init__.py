@@ -6,30 +6,22 @@ seen it, :func:`fit_calibration` calibrates held-out probabilities,
 :class:`Discriminator` and :class:`OracleDiscriminator` put them together.
 """
 
-from shoal.stages.discriminate._calibrate import Calibration, fit_calibration
-from shoal.stages.discriminate._candidates import Choice, choose_discriminator
+from shoal.stages.discriminate._calibrate import fit_calibration
+from shoal.stages.discriminate._candidates import choose_discriminator
 from shoal.stages.discriminate._crossfit import cross_fit_proba
 from shoal.stages.discriminate._early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
 )
 from shoal.stages.discriminate._estimator import Discriminator
-from shoal.stages.discriminate._named import (
-    LeadingComponents,
-    RBFFeatures,
-    named_discriminator,
-)
+from shoal.stages.discriminate._named import named_discriminator
 from shoal.stages.discriminate._oracle import OracleDiscriminator
 
 __all__ = [
-    "Calibration",
-    "Choice",
     "Discriminator",
     "EarlyStoppedBoosting",
     "EarlyStoppedMLP",
-    "LeadingComponents",
     "OracleDiscriminator",
-    "RBFFeatures",
     "choose_discriminator",
     "cross_fit_proba",
     "fit_calibration",

@@ -162,9 +162,9 @@ def named_discriminator(name: str, counts: Array) -> Any:
     name : {"components", "logistic", "quadratic", "rbf", "mlp", "boost", "lightgbm"}
         Logistic regression on principal components of the standardized columns, on
         these themselves ("logistic"), with their squares and products
-        ("quadratic") or with :class:`RBFFeatures` ("rbf"); a network with the best
-        held-out epoch ("mlp"); trees with early stopping, of scikit-learn ("boost")
-        or of lightgbm.
+        ("quadratic") or with Gaussian RBFs at k-means centres ("rbf"); a network with
+        the best held-out epoch ("mlp"); trees with early stopping, of scikit-learn
+        ("boost") or of lightgbm.
     counts : ndarray of shape (n_domains,)
         Rows of each domain.
 

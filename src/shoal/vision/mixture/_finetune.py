@@ -16,9 +16,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from shoal.likelihood._held_out import HeldOut
 from shoal.likelihood._problem import Fit
 from shoal.mixture import DomainMixture
+from shoal.probability import HeldOut
 from shoal.validation import row_weights
 from shoal.vision._devices import place_module
 from shoal.vision._encode import nearest
