@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["DECISIONS", "Decisions"]
-
 
 @dataclass(frozen=True)
 class Decisions:
