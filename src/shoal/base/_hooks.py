@@ -71,6 +71,8 @@ class EstimatorHooks:
     class_names_: list[str]
     # Whether a row of X is an image, for a network that computes on a device.
     _takes_images: bool = False
+    # Whether how rows look tells classes apart, where the mixes of domains cannot.
+    _sees_looks: bool = False
     # Whether a fit to a sample can be made exact over data read in parts (shoal.scale).
     _fits_in_parts: bool = False
 
@@ -209,6 +211,14 @@ class EstimatorHooks:
         return reader.plain(cls, content)
 
     # ---- report -------------------------------------------------------------------
+
+    def _told_apart(self) -> str:
+        """In a sentence: the evidence that the classes of the fit come from."""
+        return "Classes by shift: they are what moves together between domains."
+
+    def _filled(self, X: Any) -> Any:
+        """Validated rows with what the fit expects where a value misses."""
+        return X
 
     def _word_counts(self) -> Array | None:
         """Expected occurrences of words by class, (n_classes, n_words).

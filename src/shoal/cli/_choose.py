@@ -8,10 +8,24 @@ from typing import Any
 
 from shoal.cli._fit import nothing_to_find
 from shoal.cli._messages import CommandError, write_json
-from shoal.cli._models import choose_k
-from shoal.cli._options import Encoder, SafeResults, Speech, Work, with_groups, working
+from shoal.cli._models import choose_k, refuse_unfit
+from shoal.cli._options import (
+    Encoder,
+    Learning,
+    SafeResults,
+    Speech,
+    with_groups,
+    working,
+)
 from shoal.cli._output import Output, Stage, running
-from shoal.cli._reading import Data, ReadOptions, name_of, read, refuse_images
+from shoal.cli._reading import (
+    Data,
+    ReadOptions,
+    name_of,
+    read,
+    refuse_images,
+    with_gaps,
+)
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table
 
@@ -51,7 +65,7 @@ def choose(
     data: Data,
     source: ReadOptions,
     encoder: Encoder,
-    work: Work,
+    work: Learning,
     trials: TrialOptions,
     results: SafeResults,
     speech: Speech,
@@ -68,11 +82,12 @@ def choose(
     with running("choose", speech, redact=results.redact) as output:
         candidates = trials.numbers
         encoder.refuse_unused()
+        refuse_unfit(encoder, work)
         if results.out is not None:
             refuse_existing(results.out, FILES, force=results.force)
         with output.stages(plan):
             output.begin("read")
-            table = read(output, data, source, work.seed)
+            table = read(output, data, with_gaps(source, work), work.seed)
             how = {"work": work, "skip_bad": source.skip_bad}
             table, _ = encoder.embed(output, table, **how)
             refuse_images(table)

@@ -11,9 +11,9 @@ from shoal.cli._models import Loaded, PlaceOptions, diagnosis_of, load_model
 from shoal.cli._options import (
     Classes,
     Encoder,
+    Learning,
     SafeResults,
     Speech,
-    Work,
     is_typed,
     with_groups,
     working,
@@ -45,7 +45,7 @@ def diagnose(
     data: Data,
     source: ReadOptions,
     encoder: Encoder,
-    work: Work,
+    work: Learning,
     place: PlaceOptions,
     judged: JudgeOptions,
     results: SafeResults,
@@ -99,7 +99,7 @@ def _of_a_fit(*, in_parts: bool) -> list[str]:
     anew = {field.name for field in fields(FileOptions)}
     anew |= {"sample"} if in_parts else set()
     names = [field.name for field in fields(ReadOptions) if field.name not in anew]
-    return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size")]
+    return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size", "by")]
 
 
 def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]:

@@ -21,11 +21,13 @@ from shoal.cli._models import (
     diagnosis_of,
     estimator_for,
     opened,
+    refuse_unfit,
 )
 from shoal.cli._name import Names, names_from, renamed
 from shoal.cli._options import (
     Classes,
     Encoder,
+    Learning,
     SafeResults,
     Speech,
     TunedEncoder,
@@ -43,6 +45,7 @@ from shoal.cli._reading import (
     pictures_of,
     read,
     refuse_images,
+    with_gaps,
     without_rare_names,
 )
 from shoal.cli._report import Shown
@@ -77,7 +80,7 @@ def fit(
     data: Data,
     source: ReadOptions,
     encoder: TunedEncoder,
-    work: Work,
+    work: Learning,
     place: PlaceOptions,
     how: Fitting,
     shown: Shown,
@@ -91,7 +94,9 @@ def fit(
     prevalence.csv, class_counts.csv, assignments, diagnostics.json, draws.npz,
     summary.json, run.json and report.html; of an h5ad file also classes.h5ad, the same
     cells with their classes. A column given as --label is held aside and only used to
-    score. A folder of images needs --encoder; the model then takes such folders.
+    score. With --by looks, classes are told apart by how rows look, with a mix for each
+    domain: then there may be more classes than domains, and cells may be missing. A
+    folder of images needs --encoder; the model then takes such folders.
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
@@ -192,6 +197,8 @@ def rows_to_fit(
 ) -> Iterator[FitRows]:
     """The rows of a fit, read whole or in parts; images as features of a network."""
     work = settings.work
+    refuse_unfit(encoder, work)
+    source = with_gaps(source, work)
     output.begin("read")
     with opened(output, data, source, work, place) as parts:
         if parts is None:
@@ -244,7 +251,8 @@ def find_classes(
             stored, model, table = embedded.finish(model, table)
         output.begin("diagnose")
         diagnosis = diagnosis_of(model, table, work)
-        _refuse_no_signal(diagnosis)
+        if not work.looks:  # rows look different all the same
+            _refuse_no_signal(diagnosis)
         output.begin("intervals")
         intervals = model.bootstrap(
             table.X,
@@ -263,7 +271,8 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
     import numpy as np
 
     refuse_images(table)
-    _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
+    if not settings.work.looks:
+        _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
     choice = None
     if settings.k is None:
         output.begin("choose")
@@ -290,7 +299,8 @@ def _fit_again(
     if not settings.n_reruns:
         return
     output.begin("rerun")
-    most = len(np.unique(np.asarray(table.domains)))
+    n_domains = len(np.unique(np.asarray(table.domains)))
+    most = k + 1 if settings.work.looks else n_domains
     seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
     plans = [(k, seed) for seed in seeds]
     plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if 2 <= n <= most]
@@ -318,7 +328,7 @@ def _refuse_too_many(k: int | None, n_domains: int) -> None:
     """Raise E112 for more classes than domains can tell apart."""
     if k is not None and k > n_domains:
         text = f"{k} classes cannot be separated with {n_domains} domains"
-        hint = f"use --k {n_domains} or less, or a finer domain column"
+        hint = f"use --k {n_domains} or less, a finer domain column, or --by looks"
         raise CommandError("E112", text, hint)
 
 
@@ -410,6 +420,7 @@ def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "n_classes": summary["size"]["classes"],
         "classes": summary["classes"],
         "prevalence": prevalence_records(summary),
+        "evidence": fitted.model._origin._told_apart(),
         "verdict": fitted.diagnosis.verdict,
         "findings": fitted.diagnosis.to_dict()["findings"],
         "choice": None if fitted.choice is None else fitted.choice.sentence,

@@ -130,7 +130,7 @@ TOLD = frozenset(
     classes class_names prevalence differences score choice sentence rank baseline curve
     time_was_up reruns neighbours cards.class_id cards.rows cards.rows_by_domain
     cards.histogram cards.sure cards.unsure cards.kept cards.features
-    verdict findings numbers checks limits scale
+    verdict evidence findings numbers checks limits scale
     counts unsure unlike min_confidence fit_score
     n_images labels images_per_second device path bytes left_out
     """.split()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import HONOURED, Work, refuse_idle, working
+from shoal.cli._options import HONOURED, Encoder, Work, refuse_idle, working
 from shoal.cli._output import Output
 from shoal.cli._reading import (
     FileOptions,
@@ -159,10 +159,30 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     return Loaded(path, model, schema)
 
 
+# Kinds of tables without columns of numbers that a density could describe.
+NOT_FOR_LOOKS = {"counts": "counts of words", "text": "words"}
+
+
+def unfit_for_looks(what: str) -> CommandError:
+    """E002 for data whose looks nothing describes."""
+    text = f"--by looks is for columns of numbers in memory, not for {what}"
+    return CommandError("E002", text, "leave it out: --by shift takes them")
+
+
+def refuse_unfit(encoder: Encoder, work: Work) -> None:
+    """Raise E002, before any work, for looks of what a network sees."""
+    if work.looks and encoder.given:
+        raise unfit_for_looks("images")
+
+
 def estimator_for(kind: str, k: int | None, work: Work) -> Any:
     """The estimator of a kind of table, not fitted."""
-    from shoal import DiscreteMixture, DomainMixture
+    from shoal import DensityMixture, DiscreteMixture, DomainMixture
 
+    if work.looks:
+        if kind in NOT_FOR_LOOKS:
+            raise unfit_for_looks(NOT_FOR_LOOKS[kind])
+        return DensityMixture(k, random_state=work.seed)
     if kind in ("counts", "text"):
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     how: dict[str, Any] = {"random_state": work.seed, "n_jobs": work.n_jobs}
@@ -381,6 +401,8 @@ def opened(
     if not place.in_parts(data, whole=source.sample is None):
         yield None
         return
+    if work.looks:
+        raise unfit_for_looks("data read in parts")
     refuse_clash(source)
     refuse_of_images(source)
     if output.redact and place.checkpoint is not None:

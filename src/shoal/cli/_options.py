@@ -275,6 +275,34 @@ class Work:
         """As estimators take it."""
         return -1 if self.threads is None else self.threads
 
+    @property
+    def looks(self) -> bool:
+        """Whether classes are told apart by how rows look."""
+        return False
+
+
+#: Of --by: what tells classes apart.
+SHIFT, LOOKS = "shift", "looks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning(Work):
+    """The same, where classes are learned."""
+
+    by: str = working(
+        SHIFT,
+        "What tells classes apart: how domains shift, or how rows look.",
+        metavar="shift|looks",
+    )
+
+    @property
+    def looks(self) -> bool:
+        """Whether classes are told apart by how rows look."""
+        if self.by not in (SHIFT, LOOKS):
+            text = f'by must be {SHIFT} or {LOOKS}, got "{self.by}"'
+            raise CommandError("E002", text, f"write --by {LOOKS}, or leave it out")
+        return self.by == LOOKS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import reading, refuse_idle
+from shoal.cli._options import Work, reading, refuse_idle
 from shoal.cli._output import Output
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class ReadOptions(FileOptions):
     counts: bool = reading(False, "The columns are counts of words.")
     layer: Text = reading(None, "Layer of an h5ad file.", metavar="KEY")
     use_rep: Text = reading(None, "Embedding in an h5ad file.", metavar="KEY")
-    impute: Text = reading(None, "Missing cells: median, mean or drop.", metavar="HOW")
+    impute: Text = reading(
+        None, "Missing cells: median, mean, drop, keep.", metavar="HOW"
+    )
     sample: int | None = reading(
         None, "So many rows, drawn at random; of data in parts, to learn from.", min=2
     )
@@ -139,6 +141,16 @@ def refuse_clash(source: ReadOptions) -> None:
             text = f'"{getattr(source, role)}" is named by --{role} and by --features'
             hint = "a column is one or the other: take it out of one of them"
             raise CommandError("E002", text, hint)
+
+
+def with_gaps(source: ReadOptions, work: Work) -> ReadOptions:
+    """The options of a fit; by looks, cells may stay missing unless told otherwise."""
+    if source.impute == "keep" and not work.looks:
+        text = "--impute keep leaves cells missing, and only --by looks takes them"
+        raise CommandError("E002", text, "add --by looks, or use --impute median")
+    if work.looks and source.impute is None:
+        return replace(source, impute="keep")
+    return source
 
 
 def refuse_of_images(source: ReadOptions) -> None:
@@ -326,7 +338,7 @@ def without_rare_values(table: "Table") -> "Table":
 
     if table.X is None or table.schema.n_columns is not None:
         return table  # columns of numbers are named after no value
-    common = np.asarray((table.X != 0).sum(axis=0)).ravel() >= RARE
+    common = np.asarray((abs(table.X) > 0).sum(axis=0)).ravel() >= RARE  # no gap is
     schema, kept = _without_rare(table.schema, common)
     if not kept.any():
         text = f"every value of the columns is shared by fewer than {RARE} rows"

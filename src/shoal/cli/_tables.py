@@ -161,7 +161,7 @@ def show_results(output: Output) -> None:
             f"class (most common label of each domain: {percent(score['majority'])}); "
             f"prevalences off by {percent(score['prevalence_error'])} on average."
         )
-    output.show(f"Verdict: {VERDICTS[found['verdict']]}")
+    output.show(found["evidence"], f"Verdict: {VERDICTS[found['verdict']]}")
     if found["scale"]:
         _show_costs(output, found["scale"])
     output.show_files()

@@ -19,7 +19,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
 from shoal.base._hooks import FitsRows, made_up_rows
 from shoal.density._choose import Solution, find_solution, pick_n_classes
-from shoal.density._columns import read_table
+from shoal.density._columns import fill_gaps, read_table
 from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import (
     KINDS,
@@ -155,6 +155,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
     """
 
     _allow_nan = True
+    _sees_looks = True
     _block_rows = DECISIONS.block_rows
 
     def __init__(
@@ -380,12 +381,26 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
 
     def _used_columns(self, X: Any) -> Any:
         """What is expected stands in gaps: other models take none."""
-        inside = X if self.columns_.varying.all() else X[:, self.columns_.varying]
-        missing = np.isnan(inside)
+        filled = self._filled(X)
+        return (
+            filled if self.columns_.varying.all() else filled[:, self.columns_.varying]
+        )
+
+    def _filled(self, X: Any) -> Any:
+        missing = np.isnan(X)
         if not missing.any():
-            return inside
+            return X
         Z = expected_rows(*self.columns_.read(X), self.density_, self.class_weight_)
-        return np.where(missing, self.columns_.to_units(Z), inside)
+        # what is constant has no expectation, and its one value
+        return fill_gaps(np.where(missing, self.columns_.features(Z), X))
+
+    def _told_apart(self) -> str:
+        if self.identified_by_ == "looks":
+            return (
+                f"Classes by looks alone: {self.n_classes_} classes are more than "
+                f"{len(self.domains_)} domains can tell apart by their mix."
+            )
+        return "Classes by looks: how rows look, with a mix of classes for each domain."
 
     def _novelty(self, X: Any) -> Array:
         """Squared distance to the nearest component, as a mean over seen columns."""

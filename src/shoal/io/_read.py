@@ -85,9 +85,10 @@ def read(
         Where the file's name or content does not tell.
     na : sequence of str, default=()
         Further cells that mean "no value".
-    impute : {None, "median", "mean", "drop"}, default=None
+    impute : {None, "median", "mean", "drop", "keep"}, default=None
         What becomes of missing values: an error; the median or mean of a number and
-        the most frequent value of a category; or the row is left out.
+        the most frequent value of a category; the row is left out; or, in a table, they
+        stay missing (NaN), for a :class:`~shoal.DensityMixture`.
     sample : int, default=None
         Draw so many rows at random, in bounded memory.
     seed : int, default=0
@@ -293,6 +294,7 @@ class Tabulation:
                 dtype="float32" if self.matrix.dtype == np.float32 else "float64",
             )
         shared["drop_incomplete"] = options.impute == "drop"
+        shared["keep_missing"] = options.impute == "keep"
         if options.text is not None:
             return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
         filled = [
@@ -356,9 +358,10 @@ def _check_size(X: Any, names: list[str]) -> None:
     values = X.data if is_sparse(X) else X
     if not values.size:
         return
-    if max(float(values.max()), -float(values.min())) <= READING.largest:
+    # gaps may be left, and have no size
+    if max(float(np.nanmax(values)), -float(np.nanmin(values))) <= READING.largest:
         return
-    place = int(np.argmax(np.abs(values)))
+    place = int(np.nanargmax(np.abs(values)))
     column = X.indices[place] if is_sparse(X) else place % X.shape[1]
     raise InputError(
         "E115",

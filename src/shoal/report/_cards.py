@@ -88,13 +88,15 @@ def _named_columns(accuracy: dict[str, float], rows: ReportRows) -> Record:
 def describe_verdict(
     rows: ReportRows, prevalence: Any, checks: Record | None
 ) -> Record:
-    """One word and two sentences: what was found, and the weakest check."""
+    """One word and three sentences: what was found, by what, and the weakest check."""
     found = _found(rows, np.asarray(prevalence))
+    evidence = rows.model._origin._told_apart()
     if checks is None:
         return {
             "word": "not checked",
             "sentences": [
                 found,
+                evidence,
                 "No check has been run, so nothing is known about how far to trust "
                 "these classes.",
             ],
@@ -109,7 +111,7 @@ def describe_verdict(
         doubt = f"Weakest check: {weakest['reason']} {weakest['advice']}"
     return {
         "word": checks["verdict"],
-        "sentences": [found, doubt],
+        "sentences": [found, evidence, doubt],
         "weakest": weakest and weakest["code"],
     }
 
@@ -170,7 +172,7 @@ def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
             for index, one in enumerate(found):
                 one["words"] = profile.top_words(counts, rows.features, index)
     elif rows.has_features:
-        columns, names = profile.numeric_columns(rows.X, rows.features)
+        columns, names = profile.numeric_columns(rows.filled, rows.features)
         contrast = profile.contrast_features(columns, rows.proba)
         for index, one in enumerate(found):
             one["features"] = profile.top_features(
@@ -216,8 +218,9 @@ def _distance_to(
     """How far rows lie from the centre of a class, in spreads of each column."""
     if contrast is None or is_sparse(rows.X) or rows.X.dtype.kind not in "biuf":
         return lambda numbers: np.zeros(len(numbers))
-    centre, spread = contrast.mean[index], np.maximum(rows.X.std(axis=0), 1e-300)
-    return lambda numbers: (((rows.X[numbers] - centre) / spread) ** 2).sum(axis=1)
+    X = rows.filled
+    centre, spread = contrast.mean[index], np.maximum(X.std(axis=0), 1e-300)
+    return lambda numbers: (((X[numbers] - centre) / spread) ** 2).sum(axis=1)
 
 
 def _exemplars(

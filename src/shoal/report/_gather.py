@@ -84,6 +84,11 @@ class ReportRows:
         """Number of rows of each domain."""
         return np.bincount(self.codes, minlength=len(self.domains))
 
+    @cached_property
+    def filled(self) -> Any:
+        """The rows to describe: with what the model expects where a value misses."""
+        return self.model._origin._filled(self.X)
+
     def group_name(self, name: str, domains: list[int]) -> str:
         """Name of a group of domains, unless it is rare and rows must not be shown."""
         rare = self.rows_per_domain[domains].sum() < RARE
@@ -176,7 +181,7 @@ def _safe_features(rows: ReportRows) -> list[str]:
     if not rows.has_columns or not np.issubdtype(rows.X.dtype, np.number):
         return rows.features
     # An indicator column is named after a value: "city = Smallville".
-    nonzero = np.asarray((rows.X != 0).sum(axis=0)).ravel()
+    nonzero = np.asarray((abs(rows.X) > 0).sum(axis=0)).ravel()  # no gap is
     few = np.minimum(nonzero, rows.n_rows - nonzero) < RARE
     indicator = few & _only_zeros_and_ones(rows.X)
     return [
@@ -190,7 +195,7 @@ def _only_zeros_and_ones(X: Any) -> Array:
         odd = X.tocsc(copy=True)
         odd.data = (odd.data != 0) & (odd.data != 1)
         return np.asarray(odd.sum(axis=0)).ravel() == 0
-    return np.asarray(((X == 0) | (X == 1)).all(axis=0))
+    return np.asarray(((X == 0) | (X == 1) | np.isnan(X)).all(axis=0))
 
 
 def _safe_labels(labels: Array | None) -> Array | None:

@@ -228,7 +228,7 @@ def _maps(rows: ReportRows, seed: int) -> list[Record]:
     some = rows.X[chosen]
     found = []
     if rows.has_columns:
-        numbers, _ = profile.numeric_columns(some, rows.features)
+        numbers, _ = profile.numeric_columns(rows.filled[chosen], rows.features)
         found.append(("features", profile.feature_plane(numbers, seed)))
     model = rows.model
     guess = model._class_given_x(some) @ model.domain_given_class_

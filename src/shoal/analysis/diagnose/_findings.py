@@ -222,6 +222,13 @@ def find_few_domains(case: Case) -> Finding:
     topic = Topic("E112", RICH, "A.1")
     if r >= k:
         return topic.fine(values, f"{r} domains for {k} classes")
+    if case["looks"]:
+        return topic.trouble(
+            "caution",
+            values,
+            f"{k} classes are told apart by looks alone: {r} domains are too few.",
+            "Look at rows of every class: nothing else says that they are classes.",
+        )
     return topic.trouble(
         "fail",
         values,

@@ -142,6 +142,7 @@ def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
         "n_rows_used": n_used,
         "n_domains": len(weight),
         "n_classes": estimator.n_classes_,
+        "looks": estimator._origin._sees_looks,
         "rows_per_domain": np.rint(sizes).astype(int),
         "rows_for_five_points": int(reach**2 / 4 / EFFORT.five_points**2),
         "equal_weights": bool(np.ptp(weight) < 1e-9),

@@ -18,7 +18,7 @@ from shoal.io._settings import READING
 #: Cells of a text file, and text in any table, that mean "no value".
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "<NA>")
 
-IMPUTATIONS = ("median", "mean", "drop")
+IMPUTATIONS = ("median", "mean", "drop", "keep")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,11 +92,12 @@ def missing_values(
     """E115: how many values are missing or infinite, and where."""
     features = schema.features
     starts = np.cumsum([0, *(feature.width for feature in features)])[:-1]
-    bad = ~np.isfinite(X[:, starts])
+    first = X[:, starts]
+    bad = np.isinf(first) if schema.keep_missing else ~np.isfinite(first)
     counts, rows = bad.sum(axis=0), np.asarray(bad.any(axis=1))
     worst = int(counts.argmax())
     column = features[int(np.argmax(bad[int(np.argmax(rows))]))].name
-    kind = "infinite" if np.isinf(X[:, starts]).any() else "missing"
+    kind = "infinite" if np.isinf(first).any() else "missing"
     hint = FILL_IN_FIT if fitting else FILL
     if kind == "infinite":
         hint = "clean the rows, or --na inf to count them as missing"

@@ -57,6 +57,8 @@ class Schema:
         Pixels a side of the images that the model's own network takes.
     drop_incomplete : bool
         Whether rows with missing values are left out, as they were in fit.
+    keep_missing : bool
+        Whether missing values stay, for a model that takes them.
     """
 
     kind: str = "table"
@@ -74,6 +76,7 @@ class Schema:
     dtype: str = "float64"
     size: int | None = None
     drop_incomplete: bool = False
+    keep_missing: bool = False
 
     @property
     def feature_names(self) -> list[str]:
@@ -135,7 +138,8 @@ class Schema:
         X = self._encode_columns(data, messages)
         if not _sum_is_finite(X):
             fill(X, self)
-            if not np.isfinite(X).all():
+            bad = np.isinf(X) if self.keep_missing else ~np.isfinite(X)
+            if bad.any():
                 raise missing_values(X, data, self, fitting=fitting)
         if self.kind == "counts":
             _check_counts(X, self.feature_names, data.index)
@@ -236,6 +240,7 @@ class Schema:
             and len(self.names) in (0, self.n_columns)
             and (self.size is None or type(self.size) is int and self.size > 0)
             and type(self.drop_incomplete) is bool
+            and type(self.keep_missing) is bool
             and all(
                 isinstance(feature.name, str)
                 and feature.kind in ("number", "category", "date")
