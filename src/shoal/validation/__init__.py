@@ -3,8 +3,7 @@
 Each check raises one clear line: the argument, the value got, the fix.
 """
 
-from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
-from shoal.validation._settings import (
+from shoal.validation._domains import (
     check_choice,
     check_domains,
     check_n_classes,
@@ -18,6 +17,7 @@ from shoal.validation._settings import (
     resolve_domain_weight,
     row_weights,
 )
+from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
 
 __all__ = [
     "check_X",

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from shoal.exceptions import ConstantColumnWarning, DomainMissingError
-from shoal.validation._settings import check_domains
+from shoal.validation._domains import check_domains
 
 # ---- rows ----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Domains as codes and names; numbers of classes, weights and other settings."""
+"""Domains as codes and names; numbers of classes, weights and other arguments."""
 
 import math
 import numbers
