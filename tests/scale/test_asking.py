@@ -100,6 +100,12 @@ def test_settings_are_checked_before_any_file_is_read(model, ask, options, said)
         ask(model, "absent.parquet", **options)
 
 
+@pytest.mark.parametrize("ask", [scale.adapt, scale.diagnose])
+def test_an_option_that_there_is_not_is_told_with_those_that_there_are(model, ask):
+    with pytest.raises(TypeError, match="no option 'worker'; there are .*workers"):
+        ask(model, "absent.parquet", worker=2)
+
+
 def test_passes_that_end_too_early_say_so(model, new_domain):
     path, _ = new_domain
     with pytest.warns(ShoalWarning, match="1 passes over all rows have not converged"):
@@ -156,6 +162,14 @@ def test_a_domain_that_the_model_has_not_seen(world, model, tmp_path):
     with pytest.raises(ModelFileError) as error:
         scale.diagnose(model, tmp_path / "rows.parquet", workers=1)
     assert error.value.code == "E133"
+
+
+def test_a_model_of_files_as_domains_needs_a_column_here(world, model):
+    of_files = copy.copy(model)
+    rule = model.schema_["domain"] | {"column": None}
+    of_files.schema_ = model.schema_ | {"domain": rule}
+    with pytest.raises(ModelFileError, match='the model needs "domain"'):
+        scale.diagnose(of_files, world.folder, workers=1)
 
 
 def test_rows_that_fit_would_have_left_out_do_not_count(world, model, tmp_path):

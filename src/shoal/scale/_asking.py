@@ -67,7 +67,7 @@ def adapt(
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if model._origin._counts_words:
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
-    with begin(data, Where(**where)) as running:
+    with begin(data, Where.only(where)) as running:
         n_rows = running.data.n_rows
         schema = schema_of(model, running.data.columns)
         frame, _ = draw_rows(running, schema.needed, sample, seed)
@@ -177,7 +177,7 @@ def diagnose(
         What was noticed about the rows.
     """
     check_whole(2, sample=sample, n_permutations=n_permutations)
-    with begin(data, Where(**where)) as running:
+    with begin(data, Where.only(where)) as running:
         schema = schema_of(model, running.data.columns)
         rule = known_rule(schema, running.data.columns)
         options = Options(

@@ -211,7 +211,7 @@ def predict(
     -------
     Predicted
     """
-    place = Where(**where)
+    place = Where.only(where)
     out, parts = Path(out), list_parts(data, part_rows=place.part_rows)
     refuse_place(out, data, parts, force=force)
     rows, rule = _rows(model, parts, pooled or prevalence is not None)

@@ -137,7 +137,7 @@ def known_rule(schema: Schema, columns: Sequence[str]) -> DomainRule:
     """From cells to domains; E133 where no column says where rows come from."""
     rule = schema.domain
     if rule is None or rule.column is None or rule.column not in columns:
-        column = "domain" if rule is None else rule.column
+        column = getattr(rule, "column", None) or "domain"
         raise ModelFileError(
             "E133",
             f'the model needs "{column}" to know where each row is from',

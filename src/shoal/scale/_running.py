@@ -78,6 +78,15 @@ class Where:
         rest = {name: options[name] for name in options if name not in own}
         return cls(**{name: options[name] for name in own}), rest
 
+    @classmethod
+    def only(cls, options: Mapping[str, Any]) -> "Where":
+        """Options that all say where; another one is a TypeError that names these."""
+        where, others = cls.split(options)
+        if others:
+            known = ", ".join(one.name for one in fields(cls))
+            raise TypeError(f"no option {next(iter(others))!r}; there are {known}")
+        return where
+
 
 # ---- what is kept --------------------------------------------------------------------
 
