@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 
 from shoal.validation import is_sparse
 
-# ---- RBF -----------------------------------------------------------------------------
+# ---- RBF features --------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,7 @@ def rbf_features(points: Array, centers: Array, width: float) -> Array:
     return np.exp(np.minimum(distance, 0, out=distance), out=distance)
 
 
-# ---- wide ----------------------------------------------------------------------------
+# ---- principal components of wide tables ---------------------------------------------
 
 # A column needs so many rows to be learned from.
 ROWS_PER_COLUMN = 20

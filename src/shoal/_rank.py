@@ -224,7 +224,7 @@ def _as_table(counts: Any) -> Array:
     return table.astype(np.int64)
 
 
-# ---- explained -----------------------------------------------------------------------
+# ---- which q(d|y) explains the domains best ------------------------------------------
 
 
 def soften(

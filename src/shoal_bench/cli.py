@@ -21,7 +21,7 @@ from shoal.cli.extend import (
     with_groups,
     working,
 )
-from shoal_bench.running import Running, run
+from shoal_bench.running import RunOptions, run
 
 choosing = partial(typer.Option, rich_help_panel="Which runs")
 Specs = Sequence[Any]
@@ -50,7 +50,7 @@ Folder = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class GridPart:
     """Part of a grid; what is not given means all of it."""
 
     dataset: Annotated[
@@ -73,8 +73,8 @@ class Choice:
 @with_groups
 def bench(
     action: Annotated[Action, typer.Argument(help="What to do.")],
-    choice: Choice,
-    how: Running,
+    choice: GridPart,
+    how: RunOptions,
     speech: Speech,
     grid: Grid = None,
     store: Folder = Path("shoal-bench"),
@@ -111,7 +111,7 @@ def bench(
 COMMAND = (bench, "shoal bench list")
 
 
-def choose(grid: str | None, choice: Choice) -> Specs:
+def choose(grid: str | None, choice: GridPart) -> Specs:
     """Specs of a grid, or E002 with the names that there are."""
     from shoal_bench.grids import GRIDS, select
 

@@ -24,7 +24,7 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class RunOptions:
     """Where and how runs are made."""
 
     data: Annotated[
@@ -60,7 +60,7 @@ class Running:
         }
 
 
-def run(output: Output, specs: Specs, folder: Path, options: Running) -> None:
+def run(output: Output, specs: Specs, folder: Path, options: RunOptions) -> None:
     """Make what is missing, say what became of it, and what could not be made here."""
     from shoal_bench.run import run_missing
     from shoal_bench.store import Store
@@ -117,7 +117,7 @@ def usage_error(error: ValueError) -> CodedError:
     return CommandError("E002", str(error), "see `shoal bench --help`")
 
 
-def runnable(output: Output, specs: Specs, options: Running) -> Specs:
+def runnable(output: Output, specs: Specs, options: RunOptions) -> Specs:
     """Specs whose method and data are here; if there are none, what is missing."""
     from shoal_bench.methods import METHODS, absent
 

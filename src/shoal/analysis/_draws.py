@@ -127,7 +127,7 @@ def match_by_rows(reference: Array, classes: Array, n_classes: int) -> Array:
     return np.asarray(linear_sum_assignment(-cosine)[1])
 
 
-# ---- proportions ---------------------------------------------------------------------
+# ---- the mix of some rows, and how sure it is ----------------------------------------
 
 LONGEST = 1e6  # times the last EM step
 # Normal quantiles are stretched by this: a resample keeps the basin and the penalties

@@ -107,7 +107,7 @@ class Trials:
         return check_candidates(self.n_classes, rank, n_domains)
 
 
-# ---- refits --------------------------------------------------------------------------
+# ---- fits with every number of classes -----------------------------------------------
 
 Array = np.ndarray[Any, Any]
 # From a model, its rows and their domains: how many classes a table of these supports.

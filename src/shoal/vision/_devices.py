@@ -104,7 +104,7 @@ def _check_cuda(device: torch.device) -> None:
         )
 
 
-# ---- parallel ------------------------------------------------------------------------
+# ---- processes that train together ---------------------------------------------------
 
 
 def world_size() -> int:

@@ -188,7 +188,7 @@ def write_features(path: Path, bunch: Bunch) -> None:
         np.savez(file, **columns)
 
 
-# ---- knn -----------------------------------------------------------------------------
+# ---- nearest neighbours, and how often they share a label ----------------------------
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ from shoal.vision._devices import (
 )
 from shoal.vision._steps import CompileSetting, compiling
 
-# ---- schedules -----------------------------------------------------------------------
+# ---- learning rates over the epochs --------------------------------------------------
 
 Schedule = Callable[[float], float]
 
@@ -70,7 +70,7 @@ def exponential(gamma: float) -> Schedule:
     return lambda epoch: gamma ** int(epoch)
 
 
-# ---- loop ----------------------------------------------------------------------------
+# ---- the training loop ---------------------------------------------------------------
 
 #: ``step(indices, generator)`` gives a loss, or a loss and numbers to be recorded.
 Step = Callable[[Tensor, torch.Generator], Tensor | tuple[Tensor, dict[str, Tensor]]]
@@ -176,7 +176,7 @@ def fit(
     """
     place = pick_device(device)
     join_processes(place)
-    plan = _Plan(n_rows, min(batch_size, n_rows), epochs, seed)
+    plan = _BatchPlan(n_rows, min(batch_size, n_rows), epochs, seed)
     plan.check(world_size())
     store = None if checkpoint is None else open_store(checkpoint)
     run = _Run(plan, dict(modules), optimizer, schedule or constant(), place)
@@ -200,7 +200,7 @@ def fit(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _BatchPlan:
     """What fixes the order of rows and every random number of a run."""
 
     n_rows: int
@@ -246,7 +246,7 @@ class _Run:
 
     def __init__(
         self,
-        plan: _Plan,
+        plan: _BatchPlan,
         modules: dict[str, nn.Module],
         optimizer: Optimizer,
         schedule: Schedule,

@@ -109,7 +109,7 @@ def _cell(value: Any) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
-# ---- probe ---------------------------------------------------------------------------
+# ---- made-up rows that show whether a loaded model is as it was ----------------------
 
 Array = np.ndarray[Any, Any]
 
@@ -169,7 +169,7 @@ def _unwarned() -> Iterator[None]:
         yield
 
 
-# ---- history -------------------------------------------------------------------------
+# ---- names and merges of classes, remembered so that they can be undone --------------
 
 
 def rename(estimator: Any, names: Any) -> Any:

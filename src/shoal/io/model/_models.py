@@ -15,7 +15,7 @@ vocabulary of a DiscreteMixture with ``input="rows"`` is the set of distinct row
 class and cluster of each training row are stored (``labels_``), q(d|x) of the training
 rows is not: ``discriminator_.domain_given_x_`` is the one attribute that a loaded model
 lacks. Where rows are few, a centre that describes where they lie (``novelty_``, the
-bumps of ``expansion="rbf"``) can be the mean of a single one. The network of an
+RBF centres of ``expansion="rbf"``) can be the mean of a single one. The network of an
 ImageMixture is among the arrays.
 
 A model is loaded again before it takes its name: what is saved can be loaded, and gives

@@ -90,7 +90,7 @@ def _zipped(file: Any) -> tuple[str, str]:
     return "a zip archive", "unpack it; a sheet must be saved as CSV"
 
 
-# ---- delimited -----------------------------------------------------------------------
+# ---- text with separators ------------------------------------------------------------
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Enough for any header, and for a look at the first row.

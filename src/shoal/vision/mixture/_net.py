@@ -161,7 +161,7 @@ def _scaling(linear: Linear, dtype: Any) -> FeatureMap:
     return scaling
 
 
-# ---- mixture net ---------------------------------------------------------------------
+# ---- the network ---------------------------------------------------------------------
 
 
 class MixtureNet(nn.Module):
