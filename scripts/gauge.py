@@ -170,9 +170,10 @@ def traced() -> Iterator[set[str]]:
 
 
 def _importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported further up the stack."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>":
-            return frame.f_globals.get("__name__") != "__main__"
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
         frame = frame.f_back
     return False
 
