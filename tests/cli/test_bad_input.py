@@ -245,7 +245,7 @@ READING = {
     ),
     "the answer among the columns": Case(
         table(lambda t: t.assign(species=np.resize(["x", "y"], len(t)))),
-        FIT, "E116", 3, "species", "--label",
+        FIT, "E120", 3, "species", "--label",
     ),
     "lengths differ": Case(
         array(np.eye(60), domains=58), "fit x.npy --domain-file d.txt", "E124", 3, "58"

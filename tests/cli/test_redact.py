@@ -164,6 +164,14 @@ def test_errors_do_not_quote(secret: Path, cli, change, command, code):
     assert found_in(ended.stdout + ended.stderr) == []
 
 
+def test_a_column_that_looks_like_a_label_is_named(cli, tmp_path: Path):
+    frame = pd.DataFrame({"site": list("abc") * 30, "species": list("xy") * 45})
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    ended = cli("check", "odd.csv", "--domain", "site", "--redact")
+    assert ended.code == 3
+    assert 'error[E120] column "species" looks like a label' in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("code", "cell", "more"),
     [("E130", -4711, ["--counts"]), ("W148", -9999, [])],

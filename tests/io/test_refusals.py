@@ -87,7 +87,7 @@ TEXT_FILES: list[Case] = [
     ("x.csv", text(changed("size", 18, "n/a")), SITE, "E119",
      r'"size" is a number except row 18 \("n/a"\); --na n/a'),
     ("x.csv", text(size=["1,5", "2,5"] * 30), SITE, "E119", "decimal commas .row 1"),
-    ("x.csv", text(species=["x", "y"] * 30), SITE, "E116", '"species" looks like a'),
+    ("x.csv", text(species=["x", "y"] * 30), SITE, "E120", '"species" looks like a'),
     ("x.csv", text(size=-1.0 * np.arange(N_ROWS)), SITE | {"counts": True}, "E130",
      "values are negative, such as -1 .first: row 2, \"size\""),
     ("x.csv", text(), SITE | {"counts": True}, "E130", "values are (negative|frac)"),

@@ -1,7 +1,7 @@
 """Which columns are features, and what kind of feature each one is.
 
 The rules, in order: a column that was dropped, is empty or never varies is set aside;
-one whose name says that it is the answer stops the reading (E116); numbers are used as
+one whose name says that it is the answer stops the reading (E120); numbers are used as
 they are, unless they only number the rows; dates are set aside; text with few distinct
 values becomes one column per value; text that differs in every row is an id; running
 text stops the reading (E116); text with too many distinct values is set aside.
@@ -350,7 +350,7 @@ def _set_aside_dates(plan: Plan, name: str) -> None:
 
 def _looks_like_answer(name: str) -> InputError:
     return InputError(
-        "E116",
+        "E120",
         f'column "{name}" looks like a label',
         f"--label {shlex.quote(name)} to hold it aside, or --features to insist",
     )
