@@ -96,3 +96,12 @@ def test_what_is_reached_through_the_package_counts(tmp_path):
     )
     found = {room(name) for name in imported(path) if name is not None}
     assert found == {"ddfa", "cli", "io"}
+
+
+def test_a_class_name_means_one_thing():
+    homes = {}
+    for module, path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

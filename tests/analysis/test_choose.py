@@ -11,7 +11,7 @@ from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._rows import TrainingRows
 from shoal.mixture._n_classes import baseline, make_curve, pick_n_classes
-from shoal.mixture._search import Options
+from shoal.mixture._search import SearchOptions
 from shoal.probability import HeldOut
 
 PENGUINS = load_penguins()
@@ -50,7 +50,7 @@ def test_generated_classes_are_counted(n_classes, seed):
     choice = choose_n_classes(X, domains, n_resamples=0, random_state=seed)
     assert choice.n_classes == n_classes
     rng = np.random.default_rng(seed)
-    assert pick_n_classes(training_rows(X, domains), Options(), rng) == n_classes
+    assert pick_n_classes(training_rows(X, domains), SearchOptions(), rng) == n_classes
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_no_shift_has_no_clear_number(seed):
     assert "domains do not differ" in choice.sentence
     rows = training_rows(X, domains)
     with pytest.warns(IdentifiabilityWarning, match="domains do not differ"):
-        assert pick_n_classes(rows, Options(), np.random.default_rng(seed)) == 2
+        assert pick_n_classes(rows, SearchOptions(), np.random.default_rng(seed)) == 2
 
 
 def test_fit_without_shift_warns_and_takes_two(seed):
@@ -336,7 +336,7 @@ def test_solution_with_one_class_more_helps_the_next(seed):
     # started from k + 1 merged, k never ends above its own climb
     X, domains = clouds(5, seed, separation=0.8)
     rows = training_rows(X, domains)
-    curve = make_curve(rows, 5, 6, Options(), np.random.default_rng(seed))
+    curve = make_curve(rows, 5, 6, SearchOptions(), np.random.default_rng(seed))
     alone, above = curve.fit(5), curve.fit(6)
     assert curve.fit(5, above).objective <= alone.objective + 1e-9
     assert_allclose(baseline(curve.problem).mean, -np.log(10))

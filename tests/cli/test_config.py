@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from shoal.cli._options import Speech, Work, with_groups
 from shoal.cli._reading import ReadOptions, split_names
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 
 
 def make_app(seen: dict[str, Any]) -> Any:
@@ -139,9 +139,9 @@ def test_names_of_columns():
 
 def test_the_options_for_reading_are_those_of_the_reader():
     """The same names and defaults as `shoal.io.read`, and no others."""
-    known = {field.name: field.default for field in fields(Options)}
+    known = {field.name: field.default for field in fields(SourceOptions)}
     asked = ReadOptions()
     given = {field.name: getattr(asked, field.name) for field in fields(ReadOptions)}
     assert set(known) - set(given) == {"seed", "require_domain"}
     assert set(given) <= set(known)
-    assert Options(**asked.for_read) == Options()
+    assert SourceOptions(**asked.for_read) == SourceOptions()

@@ -22,7 +22,7 @@ from shoal.exceptions import InputError
 from shoal.io import read
 from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.io.source._open import guess_rows
 from shoal.io.table._schema import Schema
 from support.data import write_table
@@ -456,7 +456,7 @@ def test_a_sample_is_the_same_for_a_seed(
 
 
 def test_options_are_the_same_from_python_and_from_the_command_line() -> None:
-    options = {one.name: one.default for one in dataclasses.fields(Options)}
+    options = {one.name: one.default for one in dataclasses.fields(SourceOptions)}
     arguments = dict(inspect.signature(read).parameters)
     assert next(iter(arguments)) == "data"
     given = {name: one.default for name, one in list(arguments.items())[1:]}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shoal.exceptions import InputError
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.scale import _sampling as sampling
 from shoal.scale import draw
 from shoal.scale._running import Where, begin
@@ -18,7 +18,7 @@ from shoal.validation._rows import even_quota
 
 def drawn_from(data, n_rows, *, part_rows=1_500, workers=1, **options):
     with begin(data, Where(workers=workers, part_rows=part_rows)) as running:
-        return draw_table(running, n_rows, Options(domain="site", **options))
+        return draw_table(running, n_rows, SourceOptions(domain="site", **options))
 
 
 def test_domains_are_counted_exactly(world):
@@ -131,7 +131,7 @@ def test_rows_without_a_domain(world, tmp_path):
 )
 def test_what_cannot_be_sampled_is_said(world, options, code):
     with begin(world.folder, Where()) as running, pytest.raises(InputError) as error:
-        draw_table(running, 500, Options(**{"domain": "site", **options}))
+        draw_table(running, 500, SourceOptions(**{"domain": "site", **options}))
     assert error.value.code == code
 
 

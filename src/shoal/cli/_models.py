@@ -408,14 +408,14 @@ def opened(
     if output.redact and place.checkpoint is not None:
         text = "--checkpoint keeps rows as they are, --redact must not"
         raise CommandError("E002", text, "leave one of them out")
-    from shoal.io.source._format import Options
+    from shoal.io.source._format import SourceOptions
     from shoal.scale._fitting import all_messages
     from shoal.scale._running import Where, begin
     from shoal.scale._sampling import draw_table
     from shoal.scale._settings import SETTINGS
 
     files = one_or_all(data)
-    options = Options(**{**source.for_read, "seed": work.seed, "sample": None})
+    options = SourceOptions(**{**source.for_read, "seed": work.seed, "sample": None})
     where = Where(progress=output.progress, **place.options)
     with begin(files, where) as running:
         drawn = draw_table(running, source.sample or SETTINGS.sample, options)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import Expected, Fit, Prior, expect
+from shoal.density._em import DensityFit, Expected, Prior, expect
 from shoal.density._gaussian import (
     Density,
     Rows,
@@ -24,8 +24,8 @@ from shoal.density._gaussian import (
     without_drift,
 )
 from shoal.density._starts import (
-    Options,
-    Start,
+    DensityOptions,
+    DensityStart,
     best_fit,
     continue_from,
     make_prior,
@@ -45,7 +45,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Chosen:
     """What was chosen, and what it was chosen from.
 
     Attributes
@@ -58,7 +58,7 @@ class Solution:
         By setting: a covariance, or a covariance with drift.
     """
 
-    fit: Fit
+    fit: DensityFit
     prior: Prior
     start: str
     judged: dict[str, Judged] = field(default_factory=dict)
@@ -79,7 +79,9 @@ def take(rows: Rows, which: Array) -> Rows:
     )
 
 
-def judge(rows: Rows, fit: Fit, prior: Prior, folds: Array, options: Options) -> Judged:
+def judge(
+    rows: Rows, fit: DensityFit, prior: Prior, folds: Array, options: DensityOptions
+) -> Judged:
     """Climb again without each fold, from what the fit says of the other rows."""
     of_rows, of_domains = np.empty(len(rows.X)), np.empty(len(rows.X))
     for fold in range(int(folds.max()) + 1):
@@ -95,7 +97,7 @@ def judge(rows: Rows, fit: Fit, prior: Prior, folds: Array, options: Options) ->
 
 
 def fit_without(
-    rows: Rows, fit: Fit, prior: Prior, test: Array, options: Options
+    rows: Rows, fit: DensityFit, prior: Prior, test: Array, options: DensityOptions
 ) -> Density:
     """A climb without some rows, given by a mask, from what the fit says of others."""
     others = Expected(*(part[~test] for part in fit.expected))
@@ -139,9 +141,9 @@ def find_solution(
     n_classes: int,
     kinds: Sequence[str],
     drift: bool | str,
-    options: Options,
+    options: DensityOptions,
     rng: np.random.Generator,
-) -> Solution:
+) -> Chosen:
     """Best start of every shape, the best shape, drift if it pays; then all rows."""
     some = search_sample(rows, rng)
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
@@ -163,12 +165,16 @@ def find_solution(
 
 
 def one_shape(
-    rows: Rows, n_classes: int, kind: str, options: Options, rng: np.random.Generator
-) -> Solution:
+    rows: Rows,
+    n_classes: int,
+    kind: str,
+    options: DensityOptions,
+    rng: np.random.Generator,
+) -> Chosen:
     """Best start of one shape, without a judgement."""
     prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
     start, fit = best_fit(rows, n_classes, kind, prior, options, rng)
-    return Solution(fit, prior, start)
+    return Chosen(fit, prior, start)
 
 
 def best_shape(
@@ -176,24 +182,24 @@ def best_shape(
     n_classes: int,
     kinds: Sequence[str],
     folds: Array,
-    options: Options,
+    options: DensityOptions,
     rng: np.random.Generator,
-) -> Solution:
+) -> Chosen:
     """Best start of every shape, and the best of these on held-out rows.
 
     What one shape has found is a start for the next.
     """
     prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
-    fits: dict[str, tuple[str, Fit]] = {}
+    fits: dict[str, tuple[str, DensityFit]] = {}
     for kind in kinds:
         known = [
-            Start(other, fit.expected.component_given_x.argmax(axis=1))
+            DensityStart(other, fit.expected.component_given_x.argmax(axis=1))
             for other, (_, fit) in fits.items()
         ]
         fits[kind] = best_fit(rows, n_classes, kind, prior, options, rng, known)
     judged = {k: judge(rows, fits[k][1], prior, folds, options) for k in kinds}
     start, fit = fits[best_kind(judged)]
-    return Solution(fit, prior, start, judged)
+    return Chosen(fit, prior, start, judged)
 
 
 def pays(moved: Judged, still: Judged) -> bool:
@@ -214,7 +220,7 @@ def best_kind(judged: dict[str, Judged]) -> str:
 
 
 def pick_n_classes(
-    rows: Rows, kind: str, options: Options, rng: np.random.Generator
+    rows: Rows, kind: str, options: DensityOptions, rng: np.random.Generator
 ) -> tuple[int, dict[int, HeldOut]]:
     """The fewest classes that explain the domains of held-out rows as well as any.
 

@@ -232,7 +232,7 @@ def _sums_by_domain(rows: Rows, X: Array, pulled: Array, density: Density) -> Ar
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DensityFit:
     """Where a climb ended.
 
     Attributes
@@ -263,7 +263,7 @@ def climb(
     max_iter: int,
     tol: float,
     choose_tail: bool = False,
-) -> Fit:
+) -> DensityFit:
     """EM from an E step until an iteration gains less than ``tol`` nats a row.
 
     Examples
@@ -291,8 +291,8 @@ def climb(
         history.append(_objective(rows, expected, density, prior))
         settled = iteration > 0 and history[-1] - history[-2] < tol
         if settled and tail_is_best:
-            return Fit(density, expected, history[-1], history, True)
-    return Fit(density, expected, history[-1], history, False)
+            return DensityFit(density, expected, history[-1], history, True)
+    return DensityFit(density, expected, history[-1], history, False)
 
 
 def blank(rows: Rows, given: Array, owner: Array, kind: str, tail: float) -> Density:

@@ -18,7 +18,7 @@ from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
 from shoal.base._hooks import FitsRows, made_up_rows
-from shoal.density._choose import Solution, find_solution, pick_n_classes
+from shoal.density._choose import Chosen, find_solution, pick_n_classes
 from shoal.density._columns import fill_gaps, read_table
 from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import (
@@ -31,7 +31,7 @@ from shoal.density._gaussian import (
     reorder,
 )
 from shoal.density._refit import climb_out_of_fold, evidence_on_a_sample, resampler
-from shoal.density._starts import Options, check_tail
+from shoal.density._starts import DensityOptions, check_tail
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
 from shoal.validation import (
@@ -203,7 +203,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
 
     # ---- before the climb ---------------------------------------------------------
 
-    def _options(self) -> Options:
+    def _options(self) -> DensityOptions:
         choices = {
             "covariance": (self.covariance, ("auto", *KINDS)),
             "drift": (self.drift, ("auto", True, False)),
@@ -217,7 +217,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
         check_real(0, tol=self.tol)
         if self.n_classes is not None:
             check_whole(2, n_classes=self.n_classes)
-        return Options(
+        return DensityOptions(
             n_components=self.n_components,
             tail=check_tail(self.tail),
             n_init=self.n_init,
@@ -246,7 +246,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
         return rows, weight
 
     def _resolve_n_classes(
-        self, rows: Rows, options: Options, rng: np.random.Generator
+        self, rows: Rows, options: DensityOptions, rng: np.random.Generator
     ) -> int:
         self.held_out_: dict[str, tuple[float, float]] = {}
         self.held_out_rows_: dict[str, tuple[float, float]] = {}
@@ -275,7 +275,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
 
     # ---- after the climb ----------------------------------------------------------
 
-    def _keep(self, solution: Solution, names: Array, weight: Array) -> None:
+    def _keep(self, solution: Chosen, names: Array, weight: Array) -> None:
         """Store the solution with its classes in canonical order."""
         fit = solution.fit
         order = canonical_order(fit.density.mix)
@@ -296,7 +296,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
         self.n_iter_ = len(fit.history)
         self.converged_ = fit.converged
 
-    def _warn_about(self, solution: Solution) -> None:
+    def _warn_about(self, solution: Chosen) -> None:
         share = self.class_weight_
         if share.min() < DECISIONS.collapsed:
             few = int((share < DECISIONS.collapsed).sum())

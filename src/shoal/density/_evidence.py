@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 
 from shoal.density._choose import fit_without, search_sample, take
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import Fit, Prior, expect
+from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._estimator import DensityMixture
 from shoal.density._gaussian import Density, Rows, log_density, without_drift
-from shoal.density._starts import Options, continue_from, make_prior
+from shoal.density._starts import DensityOptions, continue_from, make_prior
 from shoal.probability import TINY, HeldOut
 from shoal.validation import encode_domains
 from shoal.validation._rows import fold_of_rows
@@ -152,7 +152,7 @@ def _evidence(
     rows = search_sample(rows, rng)
     options = model._options()._replace(tail=model.tail_)
     prior = make_prior(rows, model.n_classes_, int(rng.integers(2**31 - 1)))
-    start = Fit(density, expect(rows, density), 0.0, [], True)
+    start = DensityFit(density, expect(rows, density), 0.0, [], True)
     fit = continue_from(rows, start, prior, options)
     moving = replace(prior, drift_rows=DECISIONS.drift_rows)
     offset = continue_from(rows, fit, moving, options).density.drift
@@ -177,7 +177,11 @@ def _evidence(
 
 
 def weigh_evidence(
-    rows: Rows, fit: Fit, prior: Prior, options: Options, rng: np.random.Generator
+    rows: Rows,
+    fit: DensityFit,
+    prior: Prior,
+    options: DensityOptions,
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     """The numbers of a :class:`ShiftEvidence`, from a fit without drift.
 

@@ -15,10 +15,10 @@ from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.density._choose import best_shape, fit_without, search_sample
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import Fit, Prior, expect
+from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._gaussian import Density, Rows
 from shoal.density._starts import (
-    Options,
+    DensityOptions,
     best_fit,
     continue_from,
     kmeans_labels,
@@ -31,14 +31,16 @@ from shoal.validation._rows import fold_of_rows
 Array = np.ndarray[Any, Any]
 
 
-def _begin_again(model: Any, rows: Rows) -> tuple[Fit, Prior, Options]:
+def _begin_again(model: Any, rows: Rows) -> tuple[DensityFit, Prior, DensityOptions]:
     """The fit as a start on the same or other rows, with a short climb ahead."""
     density = model.density_
     prior = make_prior(rows, model.n_classes_, 0)
     if density.drift is not None:
         prior = replace(prior, drift_rows=DECISIONS.drift_rows)
-    options = Options(model.n_components, model.tail_, max_iter=DECISIONS.quick_iter)
-    return Fit(density, expect(rows, density), 0.0, [], True), prior, options
+    options = DensityOptions(
+        model.n_components, model.tail_, max_iter=DECISIONS.quick_iter
+    )
+    return DensityFit(density, expect(rows, density), 0.0, [], True), prior, options
 
 
 def resampler(model: Any, X: Array, codes: Array, weight: Array | None) -> Resampler:
@@ -63,7 +65,7 @@ def resampler(model: Any, X: Array, codes: Array, weight: Array | None) -> Resam
     return Resampler(model._most_probable(X, codes), refit)
 
 
-def classes_of(fit: Fit) -> Array:
+def classes_of(fit: DensityFit) -> Array:
     """Most probable class of each row in its domain."""
     member = np.eye(fit.density.mix.shape[1])[fit.density.owner]
     return np.asarray((fit.expected.component_given_x @ member).argmax(axis=1))
@@ -126,11 +128,13 @@ def evidence_on_a_sample(model: Any, X: Any, domains: Any, trials: Trials) -> Ev
     )
 
 
-def _stability(rows: Rows, fit: Fit, prior: Prior, seeds: Array) -> float:
+def _stability(rows: Rows, fit: DensityFit, prior: Prior, seeds: Array) -> float:
     """Mean share of rows that keep their class when rows are drawn again."""
     n_classes, kind = fit.density.mix.shape[1], fit.density.kind
     n_components = len(fit.density.owner) // n_classes
-    options = Options(n_components, fit.density.tail, n_init=DECISIONS.few_starts)
+    options = DensityOptions(
+        n_components, fit.density.tail, n_init=DECISIONS.few_starts
+    )
     classes, kept = classes_of(fit), []
     for seed in seeds:
         rng = np.random.default_rng(seed)

@@ -11,20 +11,20 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.density._decisions import DECISIONS
-from shoal.density._em import Expected, Fit, Prior, blank, climb
+from shoal.density._em import DensityFit, Expected, Prior, blank, climb
 from shoal.density._gaussian import Density, Rows
 
 Array = np.ndarray[Any, Any]
 
 
-class Start(NamedTuple):
+class DensityStart(NamedTuple):
     """A partition of the rows into components."""
 
     name: str
     labels: Array  # (n_rows,)
 
 
-class Options(NamedTuple):
+class DensityOptions(NamedTuple):
     """What the caller asked of every climb."""
 
     n_components: int = 1  # of a class
@@ -69,10 +69,10 @@ def best_fit(
     n_classes: int,
     kind: str,
     prior: Prior,
-    options: Options,
+    options: DensityOptions,
     rng: np.random.Generator,
-    known: Sequence[Start] = (),
-) -> tuple[str, Fit]:
+    known: Sequence[DensityStart] = (),
+) -> tuple[str, DensityFit]:
     """The start whose climb ends highest, and where it ends.
 
     All starts, and those already ``known``, climb a little; the best to the end.
@@ -91,8 +91,13 @@ def best_fit(
 
 
 def climb_from(
-    rows: Rows, labels: Array, n_classes: int, kind: str, prior: Prior, options: Options
-) -> Fit:
+    rows: Rows,
+    labels: Array,
+    n_classes: int,
+    kind: str,
+    prior: Prior,
+    options: DensityOptions,
+) -> DensityFit:
     """EM from a partition into components, those of a class side by side."""
     owner = np.repeat(np.arange(n_classes), options.n_components)
     given = np.eye(len(owner))[labels]
@@ -102,14 +107,16 @@ def climb_from(
     return _climb(rows, first, density, prior, options)
 
 
-def continue_from(rows: Rows, fit: Fit, prior: Prior, options: Options) -> Fit:
+def continue_from(
+    rows: Rows, fit: DensityFit, prior: Prior, options: DensityOptions
+) -> DensityFit:
     """More of the same climb."""
     return _climb(rows, fit.expected, fit.density, prior, options)
 
 
 def _climb(
-    rows: Rows, first: Expected, density: Density, prior: Prior, options: Options
-) -> Fit:
+    rows: Rows, first: Expected, density: Density, prior: Prior, options: DensityOptions
+) -> DensityFit:
     return climb(
         rows,
         first,
@@ -122,8 +129,8 @@ def _climb(
 
 
 def list_starts(
-    rows: Rows, n_classes: int, options: Options, rng: np.random.Generator
-) -> Iterator[Start]:
+    rows: Rows, n_classes: int, options: DensityOptions, rng: np.random.Generator
+) -> Iterator[DensityStart]:
     """Partitions by splitting, by k-means and around random rows, in turn.
 
     Where classes have several components, each part is split further.
@@ -131,11 +138,11 @@ def list_starts(
     for number in range(options.n_init):
         seed = int(rng.integers(2**31 - 1))
         if number == 0:
-            start = Start("split", _split(rows, n_classes, seed))
+            start = DensityStart("split", _split(rows, n_classes, seed))
         elif number % 2:
-            start = Start("k-means", kmeans_labels(rows, n_classes, seed))
+            start = DensityStart("k-means", kmeans_labels(rows, n_classes, seed))
         else:
-            start = Start("random", _around_random_rows(rows, n_classes, seed))
+            start = DensityStart("random", _around_random_rows(rows, n_classes, seed))
         labels = _split_parts(rows, start.labels, options.n_components, seed)
         yield start._replace(labels=labels)
 

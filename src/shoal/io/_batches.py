@@ -18,7 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
 from shoal.io._settings import READING
-from shoal.io.source._format import MISSING, Content, Format, Options
+from shoal.io.source._format import MISSING, Content, Format, SourceOptions
 from shoal.io.source._open import (
     are_paths,
     file_names,
@@ -100,9 +100,9 @@ def batches(
         raise InputError("E115", "every row has a missing value", FILL)
 
 
-def _options(schema: Schema) -> Options:
+def _options(schema: Schema) -> SourceOptions:
     """How to read files that the schema is for."""
-    return Options(
+    return SourceOptions(
         domain=None if schema.domain is None else schema.domain.column,
         id=schema.id,
         label=schema.label,
@@ -121,7 +121,7 @@ def _numbered(content: Content, start: int) -> Content:
     return replace(content, ids=np.arange(start + 1, start + 1 + content.n_rows))
 
 
-def _with_domain(content: Content, schema: Schema, options: Options) -> Content:
+def _with_domain(content: Content, schema: Schema, options: SourceOptions) -> Content:
     """Where asked for, only the rows that have a domain; W144 where some have none."""
     rule, frame = schema.domain, content.frame
     known = rule is not None and rule.column in frame.columns
@@ -202,7 +202,7 @@ def _domains(
 
 
 def _contents(
-    data: Any, options: Options, schema: Schema, batch_rows: int
+    data: Any, options: SourceOptions, schema: Schema, batch_rows: int
 ) -> Iterator[Content]:
     """Pieces of a source; only formats that must be are read whole."""
     if schema.kind == "images":
@@ -227,7 +227,7 @@ def _contents(
 
 
 def _columns(
-    format: Format, path: Path, options: Options, schema: Schema
+    format: Format, path: Path, options: SourceOptions, schema: Schema
 ) -> dict[str, Any]:
     """Which columns of a table to read, and whose cells stay text."""
     if format.columns is None:
@@ -241,7 +241,7 @@ def _columns(
 
 
 def _pictures(
-    data: Any, options: Options, schema: Schema, batch_rows: int
+    data: Any, options: SourceOptions, schema: Schema, batch_rows: int
 ) -> Iterator[Content]:
     """Pixels of the images in a folder, as many at a time as memory allows."""
     folder = find_file(data) if is_path(data) and str(data) != "-" else None

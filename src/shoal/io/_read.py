@@ -13,7 +13,7 @@ from shoal.io._files import join, require_columns
 from shoal.io._images import inner_folders, list_images
 from shoal.io._settings import READING
 from shoal.io.source._arrays import check_length, check_varied
-from shoal.io.source._format import Content, Options, is_sparse
+from shoal.io.source._format import Content, SourceOptions, is_sparse
 from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, plan_columns
@@ -140,7 +140,7 @@ def read(
     ((80, 1), ['size'], ['a', 'b'])
     """
     given = {name: value for name, value in locals().items() if name != "data"}
-    options = Options(**given)
+    options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
         return _read_images(Path(content.source["path"]), options)
@@ -151,7 +151,7 @@ def read(
 class Tabulation:
     """The steps from content to table; rows may go at each of them."""
 
-    def __init__(self, content: Content, options: Options) -> None:
+    def __init__(self, content: Content, options: SourceOptions) -> None:
         if content.kind == "text":  # a folder: its columns have one meaning only
             options = replace(options, domain="domain", id="path", text="text")
         elif content.by_file is not None:
@@ -370,7 +370,7 @@ def _check_size(X: Any, names: list[str]) -> None:
     )
 
 
-def _with_domains(content: Content, options: Options) -> Content:
+def _with_domains(content: Content, options: SourceOptions) -> Content:
     """Content with domains that were passed as values instead of as a column's name."""
     if "domain" in content.frame.columns:
         return content
@@ -397,14 +397,14 @@ def _folder_labels(names: list[str], label: str | None) -> Array | None:
     return found
 
 
-def _drawn(frame: pd.DataFrame, options: Options) -> pd.DataFrame:
+def _drawn(frame: pd.DataFrame, options: SourceOptions) -> pd.DataFrame:
     """Some rows at random, where so many were asked for."""
     if options.sample is None or len(frame) <= options.sample:
         return frame
     return frame.sample(options.sample, random_state=options.seed).sort_index()
 
 
-def _read_images(root: Path, options: Options) -> Table:
+def _read_images(root: Path, options: SourceOptions) -> Table:
     """The list of a folder's images; pixels are for an encoder to read."""
     images = list_images(
         root, domain_from=options.domain_from, skip_bad=options.skip_bad

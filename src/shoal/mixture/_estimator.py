@@ -23,7 +23,7 @@ from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
-from shoal.mixture._search import Options, Search
+from shoal.mixture._search import Search, SearchOptions
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_choice,
@@ -214,7 +214,11 @@ class DomainMixture(FitsRows, FittedMixture):
             return other._fit(X, domains, sample_weight, options)
 
     def _fit(
-        self, X: Any, domains: Any, sample_weight: Any, options: Options | None = None
+        self,
+        X: Any,
+        domains: Any,
+        sample_weight: Any,
+        options: SearchOptions | None = None,
     ) -> Self:
         options = self._options() if options is None else options
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
@@ -277,7 +281,7 @@ class DomainMixture(FitsRows, FittedMixture):
         )
 
     def _resolve_n_classes(
-        self, rows: TrainingRows, options: Options, rng: np.random.Generator
+        self, rows: TrainingRows, options: SearchOptions, rng: np.random.Generator
     ) -> int:
         if self.n_classes is None:
             return pick_n_classes(rows, options, rng)
@@ -285,7 +289,7 @@ class DomainMixture(FitsRows, FittedMixture):
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
         )
 
-    def _options(self) -> Options:
+    def _options(self) -> SearchOptions:
         check_choice(("auto", *SCALES), scale=self.scale)
         check_choice(("auto", *EXPANSIONS), expansion=self.expansion)
         check_choice(("lbfgs", "em"), solver=self.solver)
@@ -297,8 +301,8 @@ class DomainMixture(FitsRows, FittedMixture):
         given = self.get_params(deep=False)
         for name in ("ridge", "confidence", "dirichlet"):
             given[name] = _amount(name, given[name])
-        known = {field.name for field in fields(Options)}
-        return Options(**{name: given[name] for name in known & set(given)})
+        known = {field.name for field in fields(SearchOptions)}
+        return SearchOptions(**{name: given[name] for name in known & set(given)})
 
     # ---- after the search ---------------------------------------------------------
 
@@ -312,7 +316,7 @@ class DomainMixture(FitsRows, FittedMixture):
         self.n_iter_ = max(fit.n_iter, 1)
         self.converged_ = fit.converged
 
-    def _warn_about(self, rows: TrainingRows, options: Options, fit: Fit) -> None:
+    def _warn_about(self, rows: TrainingRows, options: SearchOptions, fit: Fit) -> None:
         """Say what is wrong with the solution, if anything is."""
         share = self.class_weight_
         if share.min() < SETTINGS.collapsed:

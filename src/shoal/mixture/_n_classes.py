@@ -42,7 +42,7 @@ from shoal.likelihood._starts import (
     merge_costs,
     optimize_from,
 )
-from shoal.mixture._search import Options, beats, list_scales
+from shoal.mixture._search import SearchOptions, beats, list_scales
 from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 
@@ -52,7 +52,7 @@ Array = np.ndarray[Any, Any]
 
 
 def pick_n_classes(
-    rows: TrainingRows, options: Options, rng: np.random.Generator
+    rows: TrainingRows, options: SearchOptions, rng: np.random.Generator
 ) -> int:
     """Choose the number of classes inside ``fit``, by the same rule at less cost.
 
@@ -63,7 +63,7 @@ def pick_n_classes(
     Parameters
     ----------
     rows : TrainingRows
-    options : Options
+    options : SearchOptions
         Features and penalties that the caller has fixed.
     rng : numpy Generator
 
@@ -95,7 +95,9 @@ def pick_n_classes(
     return choice.fallback
 
 
-def curve_evidence(rows: TrainingRows, options: Options, trials: Trials) -> Evidence:
+def curve_evidence(
+    rows: TrainingRows, options: SearchOptions, trials: Trials
+) -> Evidence:
     """The curve behind :func:`shoal.choose_n_classes`, with the stability of each k."""
     rng, order = trials.rng, trials.order
     rank = quiet_rank(rows, options, rng)
@@ -115,7 +117,7 @@ def curve_evidence(rows: TrainingRows, options: Options, trials: Trials) -> Evid
 
 def has_signal(
     rows: TrainingRows,
-    options: Options,
+    options: SearchOptions,
     features: FeatureMap,
     domain_given_class: Array,
     penalties: Penalties,
@@ -155,7 +157,7 @@ class Curve:
     clusters: Array
     table: Array
     folds: Array
-    options: Options
+    options: SearchOptions
 
     def penalties(self, n_classes: int) -> Penalties:
         """Penalties of a fit with this many classes."""
@@ -257,7 +259,7 @@ def make_curve(
     rows: TrainingRows,
     rank: int,
     max_classes: int,
-    options: Options,
+    options: SearchOptions,
     rng: np.random.Generator,
     n_folds: int | None = None,
 ) -> Curve:
@@ -281,7 +283,10 @@ def make_curve(
 
 
 def quiet_rank(
-    rows: TrainingRows, options: Options, rng: np.random.Generator, n_null: int = 20
+    rows: TrainingRows,
+    options: SearchOptions,
+    rng: np.random.Generator,
+    n_null: int = 20,
 ) -> RankResult:
     """Classes that a domain-blind clustering of the rows supports, without a warning.
 
@@ -314,7 +319,9 @@ def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
     return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
 
 
-def _penalties(options: Options, problem: MixtureProblem, n_classes: int) -> Penalties:
+def _penalties(
+    options: SearchOptions, problem: MixtureProblem, n_classes: int
+) -> Penalties:
     first = options.first_penalties(problem, n_classes)
     if options.ridge is not None:
         return first
@@ -328,7 +335,7 @@ def _penalties(options: Options, problem: MixtureProblem, n_classes: int) -> Pen
 def _choose_features(
     sample: TrainingRows,
     n_classes: int,
-    options: Options,
+    options: SearchOptions,
     rng: np.random.Generator,
     n_rows: int,
 ) -> FeatureMap:
@@ -368,7 +375,7 @@ def _choose_features(
 
 
 def _rungs(
-    sample: TrainingRows, options: Options, n_rows: int
+    sample: TrainingRows, options: SearchOptions, n_rows: int
 ) -> list[tuple[str, str]]:
     """Scales and expansions to compare, simplest first."""
     scales = list_scales(sample, replace(options, search=False))

@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchOptions:
     """What is fixed ("auto" is chosen) and how hard to look."""
 
     search: bool = True
@@ -106,7 +106,7 @@ class Search:
         self,
         rows: TrainingRows,
         n_classes: int,
-        options: Options,
+        options: SearchOptions,
         rng: np.random.Generator,
     ) -> None:
         self.rows, self.n_classes = rows, n_classes
@@ -347,7 +347,7 @@ class Search:
 # ---- what is compared, and how -------------------------------------------------------
 
 
-def list_scales(sample: TrainingRows, options: Options) -> list[str]:
+def list_scales(sample: TrainingRows, options: SearchOptions) -> list[str]:
     """Scales to compare, the usual one first."""
     if options.scale != "auto":
         return [options.scale]

@@ -8,7 +8,7 @@ from shoal.analysis._adapt import Adaptation
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
 from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.scale._exact import TINY, SumMoments, add_up, next_shares
 from shoal.scale._rows import RowReader, known_rule, schema_of, without_gaps
 from shoal.scale._running import Running, Where, begin
@@ -180,7 +180,7 @@ def diagnose(
     with begin(data, Where.only(where)) as running:
         schema = schema_of(model, running.data.columns)
         rule = known_rule(schema, running.data.columns)
-        options = Options(
+        options = SourceOptions(
             domain=rule.column,
             na=schema.missing,
             drop_missing_domain=drop_missing_domain,

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from shoal.exceptions import CodedError
 from shoal.io.model._models import load, save
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.io.table._table import Message
 from shoal.probability import canonical_order, domain_given_class
 from shoal.scale._exact import (
@@ -118,7 +118,7 @@ def fit(
     where, reading = Where.split(options)
     check_settings(estimator, sample, passes)
     with begin(data, where) as running:
-        drawn = draw_table(running, sample, Options(domain=domain, **reading))
+        drawn = draw_table(running, sample, SourceOptions(domain=domain, **reading))
         return fit_drawn(estimator, drawn, running, passes)
 
 

@@ -17,7 +17,7 @@ from shoal.exceptions import InputError
 from shoal.io._files import digest_json, require_columns
 from shoal.io._read import read
 from shoal.io._settings import READING
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import words
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
@@ -66,7 +66,9 @@ def draw(
     check_whole(2, n_rows=n_rows)
     where, reading = Where.split(options)
     with begin(data, where) as running:
-        return draw_table(running, n_rows, Options(domain=domain, **reading)).table
+        return draw_table(
+            running, n_rows, SourceOptions(domain=domain, **reading)
+        ).table
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +149,7 @@ class CountDomains(Task):
 
 
 def count_domains(
-    running: Running, options: Options, rule: DomainRule | None = None
+    running: Running, options: SourceOptions, rule: DomainRule | None = None
 ) -> Domains:
     """Rows of every domain, by a rule from cells to domains; it is learned if None."""
     column = _domain_column(running, options)
@@ -187,7 +189,7 @@ def _refuse_many(n_values: int, column: str) -> None:
         )
 
 
-def _domain_column(running: Running, options: Options) -> str:
+def _domain_column(running: Running, options: SourceOptions) -> str:
     known = list(running.data.columns)
     if not isinstance(options.domain, str):
         raise ask_for_domain(running.data.first_frame(), matrix=False)
@@ -205,7 +207,7 @@ def _domain_column(running: Running, options: Options) -> str:
     return options.domain
 
 
-def _without_domain(count: int, column: str, options: Options) -> list[Message]:
+def _without_domain(count: int, column: str, options: SourceOptions) -> list[Message]:
     if not count:
         return []
     text = f'{count:,} rows have no domain in "{column}"'
@@ -289,7 +291,7 @@ def _limits(sizes: Array, quota: Array) -> Array:
     return np.where(share + spare < 1, scaled.astype(np.uint64), EVERY)
 
 
-def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
+def draw_table(running: Running, n_rows: int, options: SourceOptions) -> Drawn:
     """A sample, its columns understood as :func:`shoal.io.read` does."""
     columns = _columns(running, options)
     domains = count_domains(running, options)
@@ -327,7 +329,7 @@ def draw_table(running: Running, n_rows: int, options: Options) -> Drawn:
     return Drawn(table, domains, cut, rows)
 
 
-def _columns(running: Running, options: Options) -> list[str]:
+def _columns(running: Running, options: SourceOptions) -> list[str]:
     """What has to be read: all columns, unless they are named."""
     known = list(running.data.columns)
     for option in ("features", "drop", "id", "label", "group"):

@@ -15,12 +15,12 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, require
-from shoal.io.source._format import Content, Format, Options, is_sparse, readable
+from shoal.io.source._format import Content, Format, SourceOptions, is_sparse, readable
 
 Array = np.ndarray[Any, Any]
 
 
-def read_h5ad(path: Path, options: Options) -> Content:
+def read_h5ad(path: Path, options: SourceOptions) -> Content:
     """Rows of X, a layer or an embedding, with ``obs`` as columns beside them."""
     with opened(path) as file:
         rows = H5adRows(file, options)
@@ -37,7 +37,7 @@ def read_h5ad(path: Path, options: Options) -> Content:
 
 
 def h5ad_pieces(
-    path: Path, options: Options, *, batch_rows: int, **_: Any
+    path: Path, options: SourceOptions, *, batch_rows: int, **_: Any
 ) -> Iterator[Content]:
     """The same, some rows at a time."""
     with opened(path) as file:
@@ -53,7 +53,7 @@ def h5ad_pieces(
             )
 
 
-def take_anndata(data: Any, options: Options) -> Content:
+def take_anndata(data: Any, options: SourceOptions) -> Content:
     """The same from an AnnData object in memory."""
     chosen = _chosen(options)
     home = {"X": {"X": data.X}, "layers": data.layers, "obsm": data.obsm}[chosen[0]]
@@ -93,7 +93,7 @@ class H5adRows:
         Index are the names of the rows.
     """
 
-    def __init__(self, file: Any, options: Options) -> None:
+    def __init__(self, file: Any, options: SourceOptions) -> None:
         home, key = _chosen(options)
         node = file if home == "X" else file[home] if home in file else {}
         if key not in node:
@@ -142,7 +142,7 @@ class H5adRows:
         return maker(tuple(pieces), shape=(self.n_rows, self.n_columns))
 
 
-def _chosen(options: Options) -> tuple[str, str]:
+def _chosen(options: SourceOptions) -> tuple[str, str]:
     """Which matrix: its home in the file, and its key there."""
     if options.layer and options.use_rep:
         raise InputError(
@@ -153,7 +153,7 @@ def _chosen(options: Options) -> tuple[str, str]:
     return ("obsm", options.use_rep) if options.use_rep else ("X", "X")
 
 
-def _kind(options: Options) -> str:
+def _kind(options: SourceOptions) -> str:
     if options.use_rep:
         return "embedding"
     return "counts" if options.counts else "table"

@@ -16,7 +16,7 @@ from scipy import sparse
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, Options, is_sparse, readable
+from shoal.io.source._format import Content, Format, SourceOptions, is_sparse, readable
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,7 @@ PICKLED = ("pickle", "Object arrays", "objects in")
 # ---- npy and npz ---------------------------------------------------------------------
 
 
-def read_npy(path: Path, options: Options) -> Content:
+def read_npy(path: Path, options: SourceOptions) -> Content:
     """A matrix; where its rows come from is said by ``domain_file``."""
     mapped = _map_npy(path)
     check_memory(mapped.size if options.sample is None else 0, f'"{path}"')
@@ -55,7 +55,7 @@ def read_npy(path: Path, options: Options) -> Content:
 
 
 def npy_pieces(
-    path: Path, options: Options, *, batch_rows: int, **_: Any
+    path: Path, options: SourceOptions, *, batch_rows: int, **_: Any
 ) -> Iterator[Content]:
     """The same, some rows at a time."""
     matrix = _map_npy(path)
@@ -77,7 +77,7 @@ def _map_npy(path: Path) -> Array:
     return check_matrix(array)
 
 
-def read_npz(path: Path, options: Options) -> Content:
+def read_npz(path: Path, options: SourceOptions) -> Content:
     """A sparse matrix as scipy writes it, or named arrays: one matrix and columns.
 
     Every one-dimensional array is a column that ``domain``, ``id`` or ``label`` can
@@ -140,7 +140,7 @@ def _numpy_file(path: Path, format: str) -> Iterator[None]:
 
 
 def matrix_content(
-    matrix: Any, options: Options, frame: pd.DataFrame | None = None
+    matrix: Any, options: SourceOptions, frame: pd.DataFrame | None = None
 ) -> Content:
     """Content of a matrix and the columns beside it."""
     matrix = check_matrix(matrix)
@@ -232,7 +232,7 @@ LONGEST_LINE = 1_000
 MOST_COMMENTS = 10_000
 
 
-def read_mtx(path: Path, options: Options) -> Content:
+def read_mtx(path: Path, options: SourceOptions) -> Content:
     """A Matrix Market file, one row per line of ``domain_file``."""
     return matrix_content(read_matrix_market(path), options)
 

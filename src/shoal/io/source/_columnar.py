@@ -10,7 +10,7 @@ import pandas as pd
 
 from shoal.io._files import check_memory, require
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, Options, readable, sampled
+from shoal.io.source._format import Content, Format, SourceOptions, readable, sampled
 
 # Columns are read piece by piece: otherwise whole row groups, a million rows by
 # default, come into memory at once (measured: 120 MiB instead of 300 for 20 columns).
@@ -32,7 +32,7 @@ def n_rows_of(path: Path, format: str) -> int:
         return sum(file.get_batch(index).num_rows for index in batches)
 
 
-def read_columnar(path: Path, options: Options, *, format: str) -> Content:
+def read_columnar(path: Path, options: SourceOptions, *, format: str) -> Content:
     """A whole file, or rows drawn from all of it."""
     if options.sample is not None:
         frames = read_chunks(path, format, batch_rows=READING.batch_rows)
@@ -114,7 +114,7 @@ def _to_pandas(table: Any) -> pd.DataFrame:
 
 
 def _pieces(
-    path: Path, options: Options, *, format: str, as_text: Any = None, **how: Any
+    path: Path, options: SourceOptions, *, format: str, as_text: Any = None, **how: Any
 ) -> Iterator[Content]:
     return (Content(frame=frame) for frame in read_chunks(path, format, **how))
 

@@ -18,7 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, Options, sampled
+from shoal.io.source._format import Content, Format, SourceOptions, sampled
 
 # ---- Files that are not what their names say, told by their first bytes --------------
 
@@ -107,7 +107,7 @@ EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
 File = Path | io.BytesIO
 
 
-def read_delimited(file: File, options: Options) -> Content:
+def read_delimited(file: File, options: SourceOptions) -> Content:
     """A whole CSV or TSV file, or rows drawn from all of it."""
     if options.sample is not None:
         frames = read_chunks(file, options, batch_rows=READING.batch_rows)
@@ -121,7 +121,7 @@ def read_delimited(file: File, options: Options) -> Content:
 
 def read_chunks(
     file: File,
-    options: Options,
+    options: SourceOptions,
     *,
     batch_rows: int | None,
     columns: list[str] | None = None,
@@ -132,7 +132,7 @@ def read_chunks(
     Parameters
     ----------
     file : path or BytesIO
-    options : Options
+    options : SourceOptions
     batch_rows : int or None
     columns : list of str, default=None
         The only ones to keep; None for all.
@@ -173,7 +173,7 @@ def read_chunks(
         raise _no_rows(file)
 
 
-def read_header(file: File, options: Options) -> list[str]:
+def read_header(file: File, options: SourceOptions) -> list[str]:
     """Column names, checked: some, no two alike, and not the first row of numbers."""
     separator = _separator(file, options)
     if not (isinstance(file, Path) and file.suffix == ".gz"):
@@ -205,7 +205,7 @@ def name_of(file: File) -> str:
     return str(file) if isinstance(file, Path) else "standard input"
 
 
-def _separator(file: File, options: Options) -> str:
+def _separator(file: File, options: SourceOptions) -> str:
     if options.sep is not None:
         separator = options.sep.replace("\\t", "\t")
         if len(separator) != 1:
@@ -285,7 +285,7 @@ def _opened(file: File) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _plain_errors(file: File, options: Options) -> Iterator[None]:
+def _plain_errors(file: File, options: SourceOptions) -> Iterator[None]:
     """Errors of decoding and parsing, as coded ones that say where."""
     name = name_of(file)
     try:
@@ -310,7 +310,7 @@ def _plain_errors(file: File, options: Options) -> Iterator[None]:
         ) from error
 
 
-def _undecodable(file: File, options: Options) -> InputError:
+def _undecodable(file: File, options: SourceOptions) -> InputError:
     hint = "add --encoding latin-1, or save the file as UTF-8"
     with _opened(file) as handle:
         if handle.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -327,11 +327,11 @@ def _undecodable(file: File, options: Options) -> InputError:
     return InputError("E143", text, hint)
 
 
-def _encoding_name(options: Options) -> str:
+def _encoding_name(options: SourceOptions) -> str:
     return "UTF-8" if options.encoding == "utf-8" else options.encoding
 
 
-def _unparsable(file: File, options: Options, reason: str) -> InputError:
+def _unparsable(file: File, options: SourceOptions, reason: str) -> InputError:
     """Name the first line whose number of cells differs from the header's."""
     separator = _separator(file, options)
     hint = "check the line for a separator or a quote too many"
@@ -354,7 +354,7 @@ def _unparsable(file: File, options: Options, reason: str) -> InputError:
 # ---- the formats ---------------------------------------------------------------------
 
 
-def _pieces(file: File, options: Options, **how: Any) -> Iterator[Content]:
+def _pieces(file: File, options: SourceOptions, **how: Any) -> Iterator[Content]:
     return (Content(frame=frame) for frame in read_chunks(file, options, **how))
 
 

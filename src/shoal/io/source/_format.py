@@ -22,7 +22,7 @@ IMPUTATIONS = ("median", "mean", "drop", "keep")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SourceOptions:
     """Arguments of :func:`shoal.io.read`, which describes them."""
 
     domain: Any = None

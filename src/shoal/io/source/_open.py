@@ -17,7 +17,7 @@ from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
 from shoal.io.source._columnar import FEATHER, PARQUET
 from shoal.io.source._delimited import CSV, TSV, read_delimited, refuse_disguised
-from shoal.io.source._format import Content, Format, Options, is_sparse
+from shoal.io.source._format import Content, Format, SourceOptions, is_sparse
 
 #: Every format that can be read, by its name.
 FORMATS: dict[str, Format] = {}
@@ -89,14 +89,14 @@ def _guess_rows(path: Path) -> float | None:
     return found.n_rows(path)
 
 
-def open_content(data: Any, options: Options) -> Content:
+def open_content(data: Any, options: SourceOptions) -> Content:
     """Everything that a path, several paths, standard input or a table holds."""
     if are_paths(data):
         return _one(data[0], options) if len(data) == 1 else _several(data, options)
     return _one(data, options) if is_path(data) else _object(data, options)
 
 
-def _one(data: Any, options: Options) -> Content:
+def _one(data: Any, options: SourceOptions) -> Content:
     if str(data) == "-":
         return _standard_input(options)
     path = find_file(data)
@@ -118,7 +118,7 @@ def _source(content: Content, fingerprint: str, n_bytes: int, **where: Any) -> A
 # ---- several files, standard input, folders ------------------------------------------
 
 
-def _several(paths: Any, options: Options) -> Content:
+def _several(paths: Any, options: SourceOptions) -> Content:
     """Files below each other; each is a domain unless a column says otherwise."""
     parts = [_one(path, replace(options, sample=None)) for path in paths]
     if any(part.matrix is not None or part.kind != "table" for part in parts):
@@ -165,7 +165,7 @@ def _free_name(name: str, taken: list[str]) -> str:
     return name
 
 
-def _standard_input(options: Options) -> Content:
+def _standard_input(options: SourceOptions) -> Content:
     if options.format not in (None, "csv", "tsv"):
         raise InputError(
             "E102", f"standard input is read as CSV, not {options.format}", "use a file"
@@ -217,7 +217,7 @@ def _texts(root: Path, paths: list[Path]) -> Content:
 # ---- Tables, arrays and AnnData objects that are in memory already -------------------
 
 
-def _object(data: Any, options: Options) -> Content:
+def _object(data: Any, options: SourceOptions) -> Content:
     """Content of a pandas, polars or pyarrow table, AnnData object or array."""
     if hasattr(data, "obs") and hasattr(data, "X"):
         return take_anndata(data, options)

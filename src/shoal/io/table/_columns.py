@@ -20,7 +20,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import n_of, quoted, require_columns
 from shoal.io._settings import READING
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import (
     check_flat,
     comma_decimals,
@@ -149,13 +149,15 @@ GIVEN = {
 }
 
 
-def plan_columns(frame: pd.DataFrame, options: Options, roles: dict[str, str]) -> Plan:
+def plan_columns(
+    frame: pd.DataFrame, options: SourceOptions, roles: dict[str, str]
+) -> Plan:
     """Look at every column and decide.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-    options : Options
+    options : SourceOptions
     roles : dict of str to str
         Columns that are not features, and what they are instead.
     """
@@ -195,7 +197,7 @@ def is_label_name(name: str, known: list[str]) -> bool:
     return re.sub(r"[ _.-]", "", plain) in LABEL_NAMES or plain.endswith(LABEL_ENDINGS)
 
 
-def _decide(plan: Plan, name: str, series: pd.Series, options: Options) -> None:
+def _decide(plan: Plan, name: str, series: pd.Series, options: SourceOptions) -> None:
     """The rules of the module's first lines, for one column."""
     asked = options.features is not None
     if is_number(series) or pd.api.types.is_datetime64_any_dtype(series.dtype):
@@ -231,7 +233,7 @@ def _is_spelled(text: Array, present: Array, wrong: Array) -> bool:
 
 
 def _decide_numbers(
-    plan: Plan, name: str, series: pd.Series, options: Options, asked: bool
+    plan: Plan, name: str, series: pd.Series, options: SourceOptions, asked: bool
 ) -> None:
     values, _ = numbers(series, options.missing)
     present = values[~np.isnan(values)]

@@ -11,7 +11,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import join
 from shoal.io._settings import READING
-from shoal.io.source._format import Options
+from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import is_number, numbers, row_number, whole, words
 from shoal.io.table._columns import looks_like_label
 from shoal.io.table._table import Message
@@ -69,7 +69,7 @@ class DomainRule:
 
 
 def learn_domains(
-    series: pd.Series, options: Options, *, counts: bool = False
+    series: pd.Series, options: SourceOptions, *, counts: bool = False
 ) -> tuple[Array, Array, DomainRule, list[Message]]:
     """Domains of the rows that stay, which those are, the rule, and messages."""
     rule = DomainRule(str(series.name))
@@ -126,7 +126,7 @@ def _names_place(name: str) -> bool:
     return any(part.casefold().removesuffix("s") in PLACES for part in parts)
 
 
-def _cut(series: pd.Series, options: Options, rule: DomainRule) -> DomainRule:
+def _cut(series: pd.Series, options: SourceOptions, rule: DomainRule) -> DomainRule:
     """Bins with about the same number of rows each."""
     values, wrong = numbers(series, options.missing)
     if wrong.any() or np.isnan(values).all():
@@ -157,7 +157,9 @@ def _bin_names(edges: Sequence[float]) -> Array:
     return np.array(numbered, dtype=object)
 
 
-def _drop_missing(series: pd.Series, empty: Array, options: Options) -> list[Message]:
+def _drop_missing(
+    series: pd.Series, empty: Array, options: SourceOptions
+) -> list[Message]:
     if not empty.any():
         return []
     count = int(empty.sum())
