@@ -75,18 +75,21 @@ class MixtureSettings:
     # Small tables need more, or one overconfident row decides: so much over the number
     # of rows, at least.
     ridge_times_rows: float = 0.2
-    # A search goes up and down from there, while that gains.
-    ridge_factors: tuple[float, ...] = (1 / 27, 1 / 9, 1 / 3, 1, 3, 9, 27)
+    # A search goes up and down from there by this factor while that gains, so many
+    # steps at most. More ridge must gain so many standard errors: it holds q(y|x) off
+    # the corners, and classes melt into each other before the likelihood shows it.
+    weight_factor: float = 3.0
+    most_steps: int = 5
+    ridge_doubt: float = 1.0
     # A little confidence breaks near-ties of the likelihood in favour of classes that
     # can be told apart: one class cut in two costs nothing else.
     first_confidence: float = 0.03
     confidences: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3)
     # Pseudo-counts in every class and domain: one row, in all at most this share of the
     # rows. Under fewer, climbs end in classes that fit a few rows of small domains;
-    # more, and rare classes are smoothed away. Then multiples of that.
+    # more, and rare classes are smoothed away.
     first_dirichlet: float = 1.0
     most_first_dirichlet: float = 0.05
-    dirichlet_factors: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)
 
     # ---- features ----
 

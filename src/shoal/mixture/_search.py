@@ -171,7 +171,7 @@ class Search:
         entrants = self._enter(folds, starts, rung.first)
         for entrant in entrants:
             self._note(f"start {entrant.start.name}", entrant.trial)
-        winner = self._choose_weights(folds, entrants[0].trial)
+        winner = self._choose_weights(folds, entrants[0].trial, "ridge", "dirichlet")
         second = [Entrant(entrants[0].start, winner)]
         for other in entrants[1 : SETTINGS.second_race]:
             trial = folds.go_on(other.trial, [winner.penalties])[0]
@@ -282,7 +282,9 @@ class Search:
                 anchors = self._ranked_anchors(other)
             starts += anchors[: SETTINGS.anchors_again]
             entrant = self._enter(folds, starts, first)[0]
-            entrant = Entrant(entrant.start, self._choose_ridge(folds, entrant.trial))
+            entrant = Entrant(
+                entrant.start, self._choose_weights(folds, entrant.trial, "ridge")
+            )
             self._note(other.name, entrant.trial)
             if beats(entrant.trial.score, best.trial.score):
                 rung, best = other, entrant
@@ -290,24 +292,28 @@ class Search:
 
     # ---- penalties ------------------------------------------------------------------
 
-    def _choose_weights(self, folds: Folds, trial: Trial) -> Trial:
-        """Pseudo-counts, then the ridge given these."""
-        if self.options.search and self.options.dirichlet is None:
-            path = [
-                replace(trial.penalties, dirichlet=trial.penalties.dirichlet * factor)
-                for factor in SETTINGS.dirichlet_factors
-            ]
-            trial = self._follow(folds, trial, path)
-        return self._choose_ridge(folds, trial)
+    def _choose_weights(self, folds: Folds, trial: Trial, *names: str) -> Trial:
+        """Ridge and pseudo-counts, a step of either at a time, the better one first.
 
-    def _choose_ridge(self, folds: Folds, trial: Trial) -> Trial:
-        if not self.options.search or self.options.ridge is not None:
+        Chosen one after the other, the first would make up for the second.
+        """
+        if not self.options.search:
             return trial
-        path = [
-            replace(trial.penalties, ridge=trial.penalties.ridge * factor)
-            for factor in SETTINGS.ridge_factors
-        ]
-        return self._follow(folds, trial, path)
+        free = [name for name in names if getattr(self.options, name) is None]
+        known: dict[Penalties, Trial] = {trial.penalties: trial}
+        for _ in range(SETTINGS.most_steps):
+            steps = weight_steps(trial.penalties, free)
+            new = [step for step in steps if step not in known]
+            for found in folds.go_on(trial, new):
+                known[found.penalties] = found
+                self._note(str(found.penalties), found)
+            here = trial
+            trial = max(
+                [trial, *(known[s] for s in steps)], key=lambda t: gain(t, here)
+            )
+            if trial is here:
+                break
+        return trial
 
     def _choose_confidence(self, rung: Rung, trial: Trial) -> Penalties:
         """Last, on what has been found: in a climb from afar it empties classes."""
@@ -391,6 +397,23 @@ def beats(score: HeldOut, simple: HeldOut) -> bool:
 def best_first(entrants: Iterable[Entrant]) -> list[Entrant]:
     """Best held-out likelihood first."""
     return sorted(entrants, key=lambda entrant: -entrant.trial.mean)
+
+
+def weight_steps(here: Penalties, names: list[str]) -> list[Penalties]:
+    """One step up and one down of each of some penalties."""
+    return [
+        replace(here, **{name: getattr(here, name) * factor})
+        for name in names
+        for factor in (SETTINGS.weight_factor, 1 / SETTINGS.weight_factor)
+    ]
+
+
+def gain(other: Trial, here: Trial) -> float:
+    """What a step gains; more ridge, which merges classes, must gain beyond chance."""
+    if other.penalties.ridge <= here.penalties.ridge:
+        return other.mean - here.mean
+    doubt = SETTINGS.ridge_doubt * other.score.standard_error(here.score)
+    return other.mean - here.mean - doubt
 
 
 def follow_path(
