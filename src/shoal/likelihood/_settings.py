@@ -53,40 +53,47 @@ class MixtureSettings:
     # EM on a table of clusters by domains, first with q(d|y) held still.
     table_iterations: int = 200
     table_frozen: int = 20
-    # The discriminator whose clusters give starts: folds, ridge and iterations.
-    logit_folds: int = 3
-    logit_ridge: float = 1e-4
-    logit_iterations: int = 60
-
-    # ---- moves ----
-
-    most_moves: int = 6
-    # Drop of the objective below which a move is not worth another round.
-    least_drop: float = 2e-4
-    # Pairs to merge, and clusters to re-seed from, that a round tries.
-    pairs_tried: int = 2
-    seeds_tried: int = 2
+    # Clusters a class that anchors are looked for in, coarse and fine, and their least
+    # numbers: of many classes, 3 a class were better than 1 or 8 a class.
+    clusters_per_class: tuple[int, int] = (3, 6)
+    least_clusters: tuple[int, int] = (20, 40)
+    # Finer clusters hold so many rows of a domain on average, at least; the coarse ones
+    # of many classes so many rows in all: EM on the table averages over the cells.
+    rows_per_cell: int = 2
+    rows_per_cluster: int = 8
+    # Classes by looks: shapes, smallest variance and iterations of Gaussian mixtures.
+    # Both shapes won somewhere; full ones are slow where wide.
+    look_covariances: tuple[str, ...] = ("diag", "tied")
+    look_floor: float = 1e-3
+    look_iterations: int = 50
 
     # ---- penalties: where a search begins, and how far it goes ----
 
     # The spread of the logits grows with that of the features, so the ridge that
     # holds it does too: so much per column of unit variance.
     ridge_per_variance: float = 1e-5
-    # A search goes up and down from there by this factor, three steps each way.
-    ridge_factor: float = 3.0
-    ridge_steps: tuple[int, ...] = (-3, -2, -1, 0, 1, 2, 3)
+    # Small tables need more, or one overconfident row decides: so much over the number
+    # of rows, at least.
+    ridge_times_rows: float = 0.1
+    # A search goes up and down from there by this factor while that gains, so many
+    # steps at most. More ridge must gain a standard error: it holds q(y|x) off the
+    # corners, and classes melt into each other before the likelihood shows it.
+    weight_factor: float = 3.0
+    most_steps: int = 5
     # A little confidence breaks near-ties of the likelihood in favour of classes that
     # can be told apart: one class cut in two costs nothing else.
     first_confidence: float = 0.03
     confidences: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3)
-    # Pseudo-counts in every class and domain, part of a row: no prevalence is ever
-    # quite zero. Then multiples of that.
-    first_dirichlet: float = 0.1
-    dirichlet_factors: tuple[float, ...] = (1.0, 10.0, 30.0)
+    # Pseudo-counts in every class and domain: one row, in all at most this share of the
+    # rows. Under fewer, climbs end in classes that fit a few rows of small domains;
+    # more, and rare classes are smoothed away.
+    first_dirichlet: float = 1.0
+    most_first_dirichlet: float = 0.05
 
     # ---- features ----
 
-    # From this many columns on, a small sample tells which scale they want.
+    # From this many columns on, even one optimization asks which scale they want; a
+    # small sample tells.
     many_columns: int = 30
     probe_rows: int = 4_000
     # Columns whose spreads differ by less than this factor need no choice of scale.
@@ -96,15 +103,18 @@ class MixtureSettings:
     doubt: float = 2.0
     least_gain: float = 1e-3
 
-    # ---- starts ----
+    # ---- the race of starts ----
 
-    # From this many classes on, a single start is too much of a lottery.
-    many_classes: int = 15
-    # Clusters for moves: several a class, so that a bad one shows.
-    move_clusters_per_class: int = 6
-    # Clusters that anchors are looked for in take so many times the rows of a search:
-    # they cost little, and anchors sharpen with the rows behind them.
-    table_times_rows: int = 3
+    # One optimization can afford so many times the rows of a search.
+    quick_times_rows: int = 3
+    # Starts from anchors that go into the race, best objectives first; all those from
+    # looks do. How many stay in it once penalties are chosen, and how many anchors are
+    # asked again, beside the winner, with richer features.
+    anchors_raced: int = 3
+    second_race: int = 4
+    anchors_again: int = 2
+    # Iterations of the sample from the winner, and from what each fold found.
+    solve_joint: int = 60
 
     # ---- the number of classes: a curve at a fraction of the cost of a fit ----
 
@@ -112,9 +122,6 @@ class MixtureSettings:
     rank_rows: int = 20_000
     curve_feature_rows: int = 4_000
     curve_feature_folds: int = 3
-    # Small tables need more ridge than the rule above gives: one overconfident row
-    # would decide the curve. So much over the number of rows, at least.
-    curve_ridge_times_rows: float = 0.3
     curve_clusters_per_class: int = 6
     curve_centres: tuple[int, ...] = (60,)
     # Iterations with q(d|y) held still, then of both; of both in a fold; and in a
@@ -123,9 +130,8 @@ class MixtureSettings:
     curve_joint: int = 30
     curve_held_out: int = 60
     curve_features: int = 20
-    # Rows that are held out in turn to see whether there is anything to learn from,
-    # and permutations of the domains that clusters are compared with.
-    signal_rows: int = 10_000
+    # Permutations of the domains that clusters are compared with, to see whether there
+    # is anything to learn from.
     signal_null: int = 100
 
     # ---- after the search ----

@@ -1,10 +1,10 @@
-"""Fits from first guesses: of all rows, out of fold, and out of a poor optimum."""
+"""Where the likelihood is optimized from: recipes for a first q(d|y), and its climb."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
 from shoal.likelihood._settings import SETTINGS
-from shoal.probability import HeldOut, normalize_rows
+from shoal.probability import normalize_rows
 from shoal.stages.factorize._anchors import (
     candidate_rows,
     successive_nonnegative_projection,
     successive_projection,
 )
 from shoal.stages.factorize._iterative import em_step
-from shoal.validation._rows import fold_of_rows, stratified_sample
+from shoal.validation._rows import stratified_sample
 
 # ---- starts --------------------------------------------------------------------------
 
@@ -29,57 +29,137 @@ Array = np.ndarray[Any, Any]
 LEAST = 1e-12  # mass that a ratio is still taken of
 
 
+class Recipe(Protocol):
+    """How training rows come to a first guess of q(d|y)."""
+
+    @property
+    def name(self) -> str:
+        """As in ``start_``."""
+
+    def guess(
+        self,
+        problem: MixtureProblem,
+        rows: Any = slice(None),
+        fold: int | None = None,
+    ) -> Array:
+        """From a problem of ``rows``, those without a fold (None: all), to q(d|y)."""
+
+
 @dataclass(frozen=True)
 class Start:
-    """A named first guess of domain_given_class."""
+    """A recipe for a first guess of q(d|y), which rows read with their own domains.
+
+    Attributes
+    ----------
+    name : str
+    clusters : ndarray of shape (n,)
+        A partition of the rows that is blind to domains.
+    n_clusters : int
+    read : callable
+        From the table of clusters by domains to q(d|y).
+    """
 
     name: str
-    domain_given_class: Array
+    clusters: Array
+    n_clusters: int
+    read: Callable[[Array], Array]
+
+    def guess(
+        self,
+        problem: MixtureProblem,
+        rows: Array | slice = slice(None),
+        fold: int | None = None,
+    ) -> Array:
+        """The guess from a problem of ``rows``; no others' domains are seen."""
+        return self.read(joint_table(problem, self.clusters[rows], self.n_clusters))
 
 
-def find_starts(
-    problem: MixtureProblem,
-    n_classes: int,
-    *,
-    kinds: tuple[str, ...],
-    n_random: int = 0,
-    rng: np.random.Generator,
-) -> list[Start]:
-    """First guesses from tables of two finenesses for each of ``kinds``, then random.
+@dataclass(frozen=True)
+class Reanchored:
+    """Anchors among clusters of the q(d|x) that a first climb has found.
 
-    ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x);
-    a kind that is named twice is clustered twice, from other seeds.
+    Clusters of the columns mix classes that overlap there; in the space of the domains'
+    probabilities, which the climb has learned, they lie apart. Every set of training
+    rows makes its own first climb.
     """
+
+    base: Start
+    penalties: Penalties
+    n_classes: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """That of the first start, again."""
+        return f"{self.base.name}-again"
+
+    def guess(
+        self,
+        problem: MixtureProblem,
+        rows: Array | slice = slice(None),
+        fold: int | None = None,
+    ) -> Array:
+        """The guess from a problem of ``rows``; no others' domains are seen."""
+        fit = optimize_from(problem, self.base.guess(problem, rows), self.penalties)
+        likelihood = problem.class_given_x(fit.weights) @ fit.domain_given_class
+        points = np.log(np.maximum(likelihood, SETTINGS.floor))
+        points -= points.mean(axis=1, keepdims=True)
+        n_clusters = cluster_counts(problem, self.n_classes)[0]
+        rng = np.random.default_rng(self.seed)
+        clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
+        table = joint_table(problem, clusters, n_clusters)
+        return em_guess(table, self.n_classes)
+
+
+def anchor_starts(
+    problem: MixtureProblem, n_classes: int, rng: np.random.Generator
+) -> list[Start]:
+    """Anchors among clusters of two finenesses, found in three ways."""
     starts = []
-    for kind in kinds:
-        if kind == "discriminator":
-            points = logit_discriminator(problem, rng)
-        else:
-            points = problem.design
-        for n_clusters in cluster_counts(problem, n_classes):
-            clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
-            table = joint_table(problem, clusters, n_clusters)
-            for method, guess in anchor_guesses(table, n_classes):
-                starts.append(Start(f"{kind}-{n_clusters}-{method}", guess))
+    for n_clusters in cluster_counts(problem, n_classes):
+        clusters = cluster_rows(problem.design, n_clusters, problem.row_weight, rng)
+        for name, method in ANCHORS.items():
+            read = partial(method, n_classes=n_classes)
+            starts.append(Start(f"{name}-{n_clusters}", clusters, n_clusters, read))
+    return starts
+
+
+def random_starts(
+    problem: MixtureProblem, n_classes: int, n_random: int, rng: np.random.Generator
+) -> list[Start]:
+    """Guesses that do not look at the rows at all."""
+    nowhere = np.zeros(problem.n_rows, dtype=np.intp)
+    starts = []
     for index in range(n_random):
-        guess = rng.dirichlet(np.ones(problem.n_domains), n_classes)
-        starts.append(Start(f"random-{index}", guess))
+        draw = partial(_draw_guess, n_classes=n_classes, seed=int(rng.integers(2**31)))
+        starts.append(Start(f"random-{index}", nowhere, 1, draw))
     return starts
 
 
 def cluster_counts(problem: MixtureProblem, n_classes: int) -> list[int]:
-    """4 k and 8 k clusters, if the rows can fill them in every domain."""
-    most = problem.n_rows // (4 * problem.n_domains)
-    wanted = (max(4 * n_classes, 20), max(8 * n_classes, 40))
-    return sorted({int(max(min(count, most), n_classes + 1)) for count in wanted})
+    """A few clusters a class, if rows can fill them; three a class in any case."""
+    few, many = SETTINGS.clusters_per_class
+    least_few, least_many = SETTINGS.least_clusters
+    most = max(
+        problem.n_rows // (SETTINGS.rows_per_cell * problem.n_domains),
+        min(few * n_classes, problem.n_rows // SETTINGS.rows_per_cluster),
+        n_classes + 1,
+    )
+    wanted = max(few * n_classes, least_few), max(many * n_classes, least_many)
+    return sorted({min(count, most) for count in wanted})
 
 
 def cluster_rows(
-    points: Any, n_clusters: int, row_weight: Array, rng: np.random.Generator
+    points: Any,
+    n_clusters: int,
+    row_weight: Array,
+    rng: np.random.Generator,
+    init: Any = "k-means++",
 ) -> Array:
     """Domain-blind k-means; centres from a sample when there are many rows."""
     kmeans = KMeans(
         min(n_clusters, points.shape[0]),
+        init=init,
         n_init=1,
         max_iter=30,
         random_state=int(rng.integers(2**31)),
@@ -104,28 +184,6 @@ def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Ar
     return counts.reshape(n_clusters, problem.n_domains)
 
 
-def logit_discriminator(problem: MixtureProblem, rng: np.random.Generator) -> Array:
-    """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
-    folds = fold_of_rows(problem.codes, SETTINGS.logit_folds, rng)
-    identity, penalties = np.eye(problem.n_domains), Penalties(SETTINGS.logit_ridge)
-    result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
-    for fold in range(SETTINGS.logit_folds):
-        held_out = folds == fold
-        train = problem.take(np.flatnonzero(~held_out))
-        weights = np.zeros((problem.n_domains, problem.n_features + 1))
-        fit = optimize(
-            train,
-            weights,
-            identity,
-            penalties,
-            max_iter=SETTINGS.logit_iterations,
-            frozen=True,
-        )
-        rows = problem.take(np.flatnonzero(held_out))
-        result[held_out] = rows.class_given_x(fit.weights)
-    return result
-
-
 def optimize_from(
     problem: MixtureProblem,
     domain_given_class: Array,
@@ -147,95 +205,49 @@ def optimize_from(
     return fit
 
 
-def held_out(
-    problem: MixtureProblem,
-    domain_given_class: Array,
-    penalties: Iterable[Penalties],
-    folds: Array,
-    *,
-    n_jobs: int | None = None,
-    n_joint: int = 60,
-) -> list[HeldOut]:
-    """Out-of-fold likelihood under each of ``penalties``, from the same T.
-
-    Folds start from the T of all rows with W = 0: that keeps the basin under test
-    without leaking the weights.
-    """
-    grid = list(penalties)
-    splits = [
-        (np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(int(folds.max()) + 1)
-    ]
-
-    def run(train: Array, test: Array, penalty: Penalties) -> Array:
-        fit = optimize_from(
-            problem.take(train), domain_given_class, penalty, n_joint=n_joint
-        )
-        rest = problem.take(test)
-        return rest.log_likelihood(fit.weights, fit.domain_given_class)
-
-    jobs = [(train, test, penalty) for penalty in grid for train, test in splits]
-    values = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(run)(*j) for j in jobs)
-    results = []
-    for index in range(len(grid)):
-        each = np.empty(problem.n_rows)
-        for (_, test), got in zip(splits, values[index * len(splits) :], strict=False):
-            each[test] = got
-        results.append(HeldOut(each, problem.row_weight.astype(float)))
-    return results
+def _draw_guess(table: Array, n_classes: int, seed: int) -> Array:
+    even = np.ones(table.shape[1])
+    return np.random.default_rng(seed).dirichlet(even, n_classes)
 
 
-def best_starts(
+def rank_starts(
     problem: MixtureProblem,
     starts: list[Start],
     penalties: Penalties,
-    *,
-    n_keep: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
-) -> list[tuple[Start, Fit]]:
-    """Climb from the most promising starts; best objective first.
-
-    All starts are ranked by a short climb on a sample; ``n_keep`` of them go on.
-    """
-    if len(starts) > n_keep:
-        small = problem.take(
-            stratified_sample(problem.codes, SETTINGS.screening_rows, rng)
-        )
-        short = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(optimize_from)(
-                small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
-            )
-            for start in starts
-        )
-        order = np.argsort([fit.objective for fit in short], kind="stable")
-        starts = [starts[index] for index in order[:n_keep]]
+) -> list[Start]:
+    """Starts in the order of the objective that a short climb on a sample reaches."""
+    rows = stratified_sample(problem.codes, SETTINGS.screening_rows, rng)
+    small = problem.take(rows)
     fits = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(optimize_from)(problem, start.domain_given_class, penalties)
+        delayed(optimize_from)(
+            small, start.guess(small, rows), penalties, n_frozen=20, n_joint=30
+        )
         for start in starts
     )
-    return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
+    order = np.argsort([fit.objective for fit in fits], kind="stable")
+    return [starts[index] for index in order]
 
 
-def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
-    """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
+def spa_guess(table: Array, n_classes: int) -> Array:
+    """Rows of q(d|c) that are farthest apart: successive projection."""
+    raw = _solid_rows(table, n_classes, denoise=False)
+    return np.asarray(raw[successive_projection(raw, n_classes)])
+
+
+def snpa_guess(table: Array, n_classes: int) -> Array:
+    """The same without negative coefficients, on a table freed of noise."""
     smooth = _solid_rows(table, n_classes, denoise=True)
-    anchors = _spa_guess(table, n_classes)
-    return [
-        ("spa", anchors),
-        ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
-        ("em", refine_by_em(table, anchors)),
-    ]
+    return np.asarray(smooth[successive_nonnegative_projection(smooth, n_classes)])
 
 
 def em_guess(table: Array, n_classes: int) -> Array:
-    """The last of :func:`anchor_guesses` alone: the best single one."""
-    return refine_by_em(table, _spa_guess(table, n_classes))
+    """EM on the table from successive projection: the best single one."""
+    return refine_by_em(table, spa_guess(table, n_classes))
 
 
-def _spa_guess(table: Array, n_classes: int) -> Array:
-    raw = _solid_rows(table, n_classes, denoise=False)
-    return np.asarray(raw[successive_projection(raw, n_classes)])
+ANCHORS = {"spa": spa_guess, "snpa": snpa_guess, "em": em_guess}
 
 
 def _solid_rows(table: Array, n_classes: int, denoise: bool) -> Array:
@@ -263,36 +275,7 @@ def _off_zero(domain_given_class: Array) -> Array:
     return normalize_rows(np.maximum(domain_given_class, least))
 
 
-# ---- moves ---------------------------------------------------------------------------
-
-
-def improve_by_moves(
-    problem: MixtureProblem,
-    fit: Fit,
-    penalties: Penalties,
-    clusters: Array,
-    *,
-    n_jobs: int | None = None,
-) -> tuple[Fit, list[float]]:
-    """Try moves until none lowers J enough; the gains are returned too."""
-    gains: list[float] = []
-    if len(fit.weights) < 3:
-        # with two classes a merge leaves one: any re-seed is a new start
-        return fit, gains
-    for _ in range(SETTINGS.most_moves):
-        pairs = merge_costs(problem, fit)[: SETTINGS.pairs_tried]
-        seeds = worst_clusters(problem, fit, clusters)[: SETTINGS.seeds_tried]
-        trials = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_try_move)(problem, fit, penalties, pair, row)
-            for pair, row in product(pairs, seeds)
-        )
-        best = min(trials, key=lambda trial: trial.objective)
-        gain = fit.objective - best.objective
-        if gain < SETTINGS.least_drop:
-            break
-        gains.append(gain)
-        fit = best
-    return fit, gains
+# ---- classes that are nearly one ---------------------------------------------------
 
 
 def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array]]:
@@ -314,45 +297,9 @@ def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array
     return [(a, b, merged) for _, a, b, merged in costs]
 
 
-def worst_clusters(problem: MixtureProblem, fit: Fit, clusters: Array) -> list[Array]:
-    """Observed q(d|cluster) of the clusters explained worst, worst first.
-
-    Badness is the cluster's mass times KL(observed || fitted).
-    """
-    n_clusters = int(clusters.max()) + 1
-    observed = joint_table(problem, clusters, n_clusters)
-    g = problem.class_given_x(fit.weights) * problem.row_weight[:, None]
-    mass_of_class = np.zeros((n_clusters, g.shape[1]))
-    np.add.at(mass_of_class, clusters, g)
-    fitted = normalize_rows(mass_of_class @ fit.domain_given_class)
-    mass = observed.sum(axis=1)
-    rows = normalize_rows(observed)
-    badness = mass * np.array(
-        [_kl(seen, model) for seen, model in zip(rows, fitted, strict=True)]
-    )
-    return list(rows[np.argsort(-badness, kind="stable")])
-
-
 def class_share(problem: MixtureProblem, fit: Fit) -> Array:
     """q(y): weighted mean of g."""
     return np.asarray(problem.row_weight @ problem.class_given_x(fit.weights))
-
-
-def _try_move(
-    problem: MixtureProblem,
-    fit: Fit,
-    penalties: Penalties,
-    pair: tuple[int, int, Array],
-    seed_row: Array,
-) -> Fit:
-    kept, freed, merged = pair
-    T = fit.domain_given_class.copy()
-    T[kept], T[freed] = merged, seed_row
-    weights = fit.weights / 2
-    weights[freed] = weights.mean(axis=0)
-    return optimize_from(
-        problem, T, penalties, weights=weights, n_frozen=20, n_joint=60
-    )
 
 
 def _kl(p: Array, q: Array) -> float:

@@ -23,7 +23,8 @@ from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
-from shoal.mixture._search import Search, SearchOptions
+from shoal.mixture._options import SearchOptions
+from shoal.mixture._search import Found, Search
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_choice,
@@ -46,17 +47,18 @@ class DomainMixture(FitsRows, FittedMixture):
     The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
     softmax gives the class from the features, and each class has its own distribution
     over domains. Both are fitted together by the likelihood of the domains, started
-    from anchors that the stages find, and everything else (scale and expansion of the
-    features, penalties, start) is chosen by that likelihood on held-out rows.
+    from anchors that the stages find or from how rows look, and everything else (scale
+    and expansion of the features, penalties, start) is chosen by that likelihood on
+    held-out rows.
 
     Parameters
     ----------
     n_classes : int, default=None
         Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
     search : bool, default=True
-        Compare features, several starts, merge/re-seed moves and penalties on
-        held-out rows. False optimizes once with fixed penalties: many times faster,
-        a little less accurate.
+        Compare features, starts (from anchors and from looks) and penalties on
+        held-out rows. False optimizes once from anchors with fixed penalties: about
+        ten times faster, and less accurate where rows are few.
     scale : {"auto", "column", "global"}, default="auto"
         Unit spread for every column (measurements with units of their own), or one
         factor for all (embeddings, principal components).
@@ -73,8 +75,6 @@ class DomainMixture(FitsRows, FittedMixture):
         Pseudo-counts: rows added to each class in each domain: keeps q(d|y) off zero.
     volume : float, default=0.0
         Penalty on the volume spanned by the rows of q(d|y).
-    moves : bool, default=True
-        Try to merge two classes and re-seed the freed one (needs ``search``).
     n_random : int, default=1
         Random starts beside those from the stages, as a check on them.
     solver : {"lbfgs", "em"}, default="lbfgs"
@@ -83,7 +83,7 @@ class DomainMixture(FitsRows, FittedMixture):
         Iterations of the final optimization.
     tol : float, default=1e-7
         It ends when an iteration gains less than this share of the objective.
-    max_search_rows : int, default=20000
+    max_search_rows : int, default=40000
         The search works on a sample of this size, spread evenly over the domains; the
         final fit uses all rows.
     domain_weight : {"equal", "size"} or mapping, default="equal"
@@ -116,8 +116,6 @@ class DomainMixture(FitsRows, FittedMixture):
         Held-out log-likelihood and its standard error of every setting compared.
     start_ : str
         The start that won.
-    move_gains_ : list of float
-        Drop of the objective by each merge/re-seed move that was kept.
     history_ : list of float
         Objective after each iteration: of the winning start under the first penalties,
         then of the final optimization under those chosen.
@@ -156,12 +154,11 @@ class DomainMixture(FitsRows, FittedMixture):
         confidence: float | str = "auto",
         dirichlet: float | str = "auto",
         volume: float = 0.0,
-        moves: bool = True,
         n_random: int = 1,
         solver: str = "lbfgs",
         max_iter: int = 400,
         tol: float = 1e-7,
-        max_search_rows: int = 20_000,
+        max_search_rows: int = 40_000,
         domain_weight: Any = "equal",
         check_identifiable: bool = True,
         n_jobs: int | None = None,
@@ -175,7 +172,6 @@ class DomainMixture(FitsRows, FittedMixture):
         self.confidence = confidence
         self.dirichlet = dirichlet
         self.volume = volume
-        self.moves = moves
         self.n_random = n_random
         self.solver = solver
         self.max_iter = max_iter
@@ -197,8 +193,8 @@ class DomainMixture(FitsRows, FittedMixture):
     ) -> Self:
         """Fit another number of classes with the features and penalties found here.
 
-        Returns a new estimator; starts, moves and the pseudo-counts, which are per
-        class, are searched again.
+        Returns a new estimator; starts and the pseudo-counts, which are per class,
+        are searched again.
         """
         check_is_fitted(self)
         domains = y if domains is None else domains
@@ -230,19 +226,14 @@ class DomainMixture(FitsRows, FittedMixture):
             rows = self._with_discriminator(rows, rng)
         n_classes = self._resolve_n_classes(rows, options, rng)
         search = Search(rows, n_classes, options, rng)
-        rung = search.choose_features()  # z(x), with fits from several starts
-        fit, self.move_gains_ = search.move(rung)  # out of a poor optimum
-        penalties = search.choose_penalties(rung.problem, fit)
-        fit, penalties, prevalence = search.polish(rung, fit, penalties)  # all rows
-        self.features_, self.penalties_ = rung.features, penalties
-        self.held_out_ = search.record
-        self.start_ = rung.ranked[0][0].name
-        self.start_objectives_ = {start.name: f.objective for start, f in rung.ranked}
-        self._keep(fit, prevalence, names, rows.domain_weight)
-        familiar = rung.features.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
+        found = search.run()
+        self.features_, self.penalties_ = found.rung.features, found.penalties
+        self.held_out_, self.start_ = search.record, found.start.name
+        self._keep(found.fit, found.class_given_domain, names, rows.domain_weight)
+        familiar = self.features_.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
-        self._warn_about(rows, options, fit)
+        self._warn_about(search, found)
         return self
 
     # ---- before the search --------------------------------------------------------
@@ -316,8 +307,9 @@ class DomainMixture(FitsRows, FittedMixture):
         self.n_iter_ = max(fit.n_iter, 1)
         self.converged_ = fit.converged
 
-    def _warn_about(self, rows: TrainingRows, options: SearchOptions, fit: Fit) -> None:
+    def _warn_about(self, search: Search, found: Found) -> None:
         """Say what is wrong with the solution, if anything is."""
+        fit = found.fit
         share = self.class_weight_
         if share.min() < SETTINGS.collapsed:
             few = int((share < SETTINGS.collapsed).sum())
@@ -337,7 +329,7 @@ class DomainMixture(FitsRows, FittedMixture):
                 stacklevel=4,
             )
         if self.n_classes is not None and not has_signal(
-            rows, options, self.features_, fit.domain_given_class, self.penalties_
+            search.rows, search.options, lambda: search.judge(found)
         ):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 

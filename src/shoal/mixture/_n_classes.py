@@ -9,8 +9,9 @@ that of :func:`shoal.choose_n_classes`.
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from joblib import Parallel, delayed
 
 from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import (
-    RULE,
     Evidence,
     decide,
     default_folds,
@@ -30,19 +30,24 @@ from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import Order, Trials
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import LINEAR, FeatureMap
+from shoal.likelihood._folds import Folds, Guess, Trial, baseline
+from shoal.likelihood._looks import look_starts
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
-    anchor_guesses,
+    ANCHORS,
+    Start,
+    cluster_counts,
     cluster_rows,
     em_guess,
-    held_out,
     joint_table,
     merge_costs,
     optimize_from,
+    rank_starts,
 )
-from shoal.mixture._search import SearchOptions, beats, list_scales
+from shoal.mixture._options import SearchOptions, list_scales
+from shoal.mixture._search import beats
 from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 
@@ -118,24 +123,19 @@ def curve_evidence(
 def has_signal(
     rows: TrainingRows,
     options: SearchOptions,
-    features: FeatureMap,
-    domain_given_class: Array,
-    penalties: Penalties,
+    judge: Callable[[], tuple[HeldOut, HeldOut]],
 ) -> bool:
     """Whether domains differ beyond chance.
 
-    Clusters are asked first; rows are held out only where these do not see it.
+    Clusters are asked first; only where these do not see it is ``judge`` asked for the
+    held-out score of the fit and that of knowing nothing.
     """
     rng = np.random.default_rng(0)  # its own, so that the fit does not depend on it
     rank = quiet_rank(rows, options, rng, n_null=SETTINGS.signal_null)
     if rank.singular_values.max(initial=0) > rank.null.max():
         return True
-    sample = rows.sample(SETTINGS.signal_rows, rng)
-    problem = sample.problem(features)
-    folds = fold_of_rows(sample.codes, default_folds(sample.n_rows), rng)
-    scores = held_out(problem, domain_given_class, [penalties], folds)
-    evidence = Evidence({}, {}, rank, baseline(problem), rows.n_domains)
-    return shows_signal(scores[0], evidence)
+    score, nothing = judge()
+    return shows_signal(score, Evidence({}, {}, rank, nothing, rows.n_domains))
 
 
 # ---- the curve -----------------------------------------------------------------------
@@ -143,10 +143,21 @@ def has_signal(
 
 @dataclass(frozen=True)
 class Point:
-    """One number of classes: its solution and how well it predicts held-out rows."""
+    """One number of classes: its solution, and what the folds found of it."""
 
     fit: Fit
+    trial: Trial
     held_out: HeldOut
+
+    def merged(
+        self, problem: MixtureProblem, rows: Any = None, fold: int | None = None
+    ) -> Array:
+        """T with the two most similar classes made one: a start for a class less."""
+        fit = self.fit if fold is None else self.trial.fits[fold]
+        kept, freed, row = merge_costs(problem, fit)[0]
+        T = fit.domain_given_class.copy()
+        T[kept] = row
+        return np.delete(T, freed, axis=0)
 
 
 @dataclass(frozen=True)
@@ -154,48 +165,60 @@ class Curve:
     """What all numbers of classes share."""
 
     problem: MixtureProblem
+    plain: MixtureProblem
     clusters: Array
-    table: Array
-    folds: Array
+    n_clusters: int
+    folds: Folds
     options: SearchOptions
+    seed: int
 
     def penalties(self, n_classes: int) -> Penalties:
         """Penalties of a fit with this many classes."""
-        return _penalties(self.options, self.problem, n_classes)
+        return self.options.first_penalties(self.problem, n_classes)
 
     def extend(self, points: dict[int, Point], n_classes: Iterable[int]) -> None:
         """Add the points of some numbers of classes, from the largest down."""
         for count in sorted(set(n_classes) - set(points), reverse=True):
-            above = points.get(count + 1)
-            fit = self.fit(count, None if above is None else above.fit)
-            score = held_out(
-                self.problem,
-                fit.domain_given_class,
-                [self.penalties(count)],
-                self.folds,
-                n_jobs=self.options.n_jobs,
-                n_joint=SETTINGS.curve_held_out,
-            )[0]
-            points[count] = Point(fit, smooth(score, self.problem.n_domains))
+            guesses = [start.guess for start in self.starts(count)]
+            if count + 1 in points:
+                guesses.append(points[count + 1].merged)
+            points[count] = self.point(count, guesses)
 
-    def fit(self, n_classes: int, above: Fit | None = None) -> Fit:
-        """Best climb from the anchors found, and from ``above`` with classes merged."""
-        starts: list[tuple[Array, Array | None]]
-        starts = [(guess, None) for _, guess in anchor_guesses(self.table, n_classes)]
-        if above is not None:
-            starts.append(_merged(self.problem, above))
-        fits = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
-            delayed(optimize_from)(
-                self.problem,
-                corners,
-                self.penalties(n_classes),
-                weights=weights,
-                n_frozen=SETTINGS.curve_frozen,
-                n_joint=SETTINGS.curve_joint,
+    def starts(self, n_classes: int) -> list[Start]:
+        """Anchors and looks: EM and projection on the shared clusters, and k-means."""
+        rng = np.random.default_rng(self.seed)
+        starts = [
+            Start(
+                name,
+                self.clusters,
+                self.n_clusters,
+                partial(method, n_classes=n_classes),
             )
-            for corners, weights in starts
+            for name, method in ANCHORS.items()
+        ]
+        starts = rank_starts(
+            self.problem, starts, self.penalties(n_classes), rng, self.options.n_jobs
         )
-        return min(fits, key=lambda fit: fit.objective)
+        return [starts[0], look_starts(self.plain, n_classes, rng, quick=True)[0]]
+
+    def point(self, n_classes: int, guesses: Sequence[Guess]) -> Point:
+        """The guess that leads to the best held-out likelihood, and its solution."""
+        penalties = self.penalties(n_classes)
+        trials = self.folds.start(guesses, penalties, n_joint=SETTINGS.curve_held_out)
+        best = int(np.argmax([trial.mean for trial in trials]))
+        T = guesses[best](self.problem, slice(None), None)
+        fit = self._climb(self.problem, T)
+        score = smooth(trials[best].score, self.problem.n_domains)
+        return Point(fit, trials[best], score)
+
+    def _climb(self, problem: MixtureProblem, domain_given_class: Array) -> Fit:
+        return optimize_from(
+            problem,
+            domain_given_class,
+            self.penalties(len(domain_given_class)),
+            n_frozen=SETTINGS.curve_frozen,
+            n_joint=SETTINGS.curve_joint,
+        )
 
     def evidence(
         self,
@@ -229,14 +252,8 @@ class Curve:
     def refit(self, n_classes: int, generator: np.random.Generator) -> Fit:
         """A climb with rows drawn again: a Bayesian bootstrap with its own anchors."""
         problem = self._reweighted(generator)
-        table = joint_table(problem, self.clusters, len(self.table))
-        return optimize_from(
-            problem,
-            em_guess(table, n_classes),
-            self.penalties(n_classes),
-            n_frozen=SETTINGS.curve_frozen,
-            n_joint=SETTINGS.curve_joint,
-        )
+        table = joint_table(problem, self.clusters, self.n_clusters)
+        return self._climb(problem, em_guess(table, n_classes))
 
     def classes(self, fit: Fit) -> Array:
         """Most probable class of each row, given its domain."""
@@ -268,17 +285,18 @@ def make_curve(
     likely = min(rank + 1, rows.n_domains)
     features = _choose_features(sample, likely, options, rng, rows.n_rows)
     problem = sample.problem(features)
-    plain = FeatureMap(features.scale).fit(sample.X, sample.row_weight)
-    most = sample.n_rows // (RULE.rows_per_cell * sample.n_domains)
-    wanted = max(SETTINGS.curve_clusters_per_class * max_classes, RULE.least_clusters)
-    n_clusters = max(min(wanted, most), max_classes + 1)
-    clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
+    plain = sample.problem(FeatureMap(features.scale).fit(sample.X, sample.row_weight))
+    n_clusters = cluster_counts(problem, max_classes)[-1]
+    clusters = cluster_rows(plain.design, n_clusters, problem.row_weight, rng)
+    folds = fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng)
     return Curve(
         problem,
+        plain,
         clusters,
-        joint_table(problem, clusters, n_clusters),
-        fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng),
+        n_clusters,
+        Folds(problem, folds, options.n_jobs),
         options,
+        int(rng.integers(2**31 - 1)),
     )
 
 
@@ -304,31 +322,6 @@ def quiet_rank(
         return supported_rank(clusters, sample.codes, n_null=n_null, random_state=seed)
 
 
-def baseline(problem: MixtureProblem) -> HeldOut:
-    """Score of knowing nothing but the weights of the domains."""
-    weight = problem.row_weight.astype(float)
-    share = np.bincount(problem.codes, weight, minlength=problem.n_domains)
-    return HeldOut(np.log(share)[problem.codes], weight)
-
-
-def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
-    """T and W of a solution whose two most similar classes became one."""
-    kept, freed, row = merge_costs(problem, above)[0]
-    corners = above.domain_given_class.copy()
-    corners[kept] = row
-    return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
-
-
-def _penalties(
-    options: SearchOptions, problem: MixtureProblem, n_classes: int
-) -> Penalties:
-    first = options.first_penalties(problem, n_classes)
-    if options.ridge is not None:
-        return first
-    least = SETTINGS.curve_ridge_times_rows / problem.n_rows
-    return replace(first, ridge=max(first.ridge, least))
-
-
 # ---- features --------------------------------------------------------------------
 
 
@@ -341,7 +334,7 @@ def _choose_features(
 ) -> FeatureMap:
     """The simplest features that no richer ones beat on held-out rows."""
     small = sample.sample(SETTINGS.curve_feature_rows, rng)
-    folds = fold_of_rows(small.codes, SETTINGS.curve_feature_folds, rng)
+    fold_of_row = fold_of_rows(small.codes, SETTINGS.curve_feature_folds, rng)
     seed = int(rng.integers(2**31 - 1))
     rungs = _rungs(small, options, n_rows)
 
@@ -352,18 +345,13 @@ def _choose_features(
         if expansion not in LINEAR:
             plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
         generator = np.random.default_rng(seed)
-        n_clusters = min(SETTINGS.curve_clusters_per_class * n_classes, plain.n_rows)
-        clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
-        table = joint_table(plain, clusters, n_clusters)
-        score = held_out(
-            problem,
-            em_guess(table, n_classes),
-            [_penalties(options, problem, n_classes)],
-            folds,
-            n_jobs=options.n_jobs,
+        trials = Folds(problem, fold_of_row, options.n_jobs).start(
+            [start.guess for start in _probes(plain, n_classes, generator)],
+            options.first_penalties(problem, n_classes),
             n_joint=SETTINGS.curve_features,
         )
-        return smooth(score[0], small.n_domains)
+        best = max(trials, key=lambda trial: trial.mean)
+        return smooth(best.score, small.n_domains)
 
     best, best_score = rungs[0], None
     for rung in rungs[1:]:
@@ -372,6 +360,16 @@ def _choose_features(
         if beats(score, best_score):
             best, best_score = rung, score
     return feature_map(sample, *best, SETTINGS.curve_centres, seed)
+
+
+def _probes(
+    plain: MixtureProblem, n_classes: int, rng: np.random.Generator
+) -> list[Start]:
+    """EM on a table of coarse clusters, and k-means."""
+    n_clusters = cluster_counts(plain, n_classes)[0]
+    clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, rng)
+    anchors = Start("em", clusters, n_clusters, partial(em_guess, n_classes=n_classes))
+    return [anchors, *look_starts(plain, n_classes, rng, quick=True)]
 
 
 def _rungs(

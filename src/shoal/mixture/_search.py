@@ -1,16 +1,19 @@
-"""From rows to one solution: features, starts, moves, penalties and a last polish.
+"""From rows to one solution: features, a race of starts, penalties, a last polish.
 
 Everything is chosen by the likelihood of the domains on held-out rows; labels do not
 exist here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from shoal.likelihood._features import LINEAR, SCALES, FeatureMap
+from shoal.likelihood._features import LINEAR, FeatureMap
+from shoal.likelihood._folds import Folds, Trial, baseline
+from shoal.likelihood._looks import look_starts
 from shoal.likelihood._problem import (
     Fit,
     MixtureProblem,
@@ -21,13 +24,15 @@ from shoal.likelihood._problem import (
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
+    Reanchored,
+    Recipe,
     Start,
-    best_starts,
-    cluster_rows,
-    find_starts,
-    held_out,
-    improve_by_moves,
+    anchor_starts,
+    optimize_from,
+    random_starts,
+    rank_starts,
 )
+from shoal.mixture._options import SearchOptions, list_scales
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._rows import fold_of_rows
 
@@ -35,69 +40,75 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """What is fixed ("auto" is chosen) and how hard to look."""
-
-    search: bool = True
-    scale: str = "auto"
-    expansion: str = "auto"
-    ridge: float | None = None  # None: chosen
-    confidence: float | None = None  # None: chosen
-    dirichlet: float | None = None  # pseudo-counts a class and domain; None: chosen
-    volume: float = 0.0
-    moves: bool = True
-    solver: str = "lbfgs"
-    n_random: int = 1
-    n_starts: int = 3
-    n_folds: int = 3
-    n_jobs: int | None = None
-    max_search_rows: int = 20_000
-    max_iter: int = 400
-    tol: float = 1e-7
-
-    @property
-    def search_rows(self) -> int:
-        """Rows for the search; one optimization can afford as many as the tables."""
-        return self.max_search_rows if self.search else self.table_rows
-
-    @property
-    def table_rows(self) -> int:
-        """Rows in which anchors are looked for."""
-        return self.max_search_rows * SETTINGS.table_times_rows
-
-    def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
-        """Penalties to start with: what is given, and the rule for the rest."""
-        ridge = SETTINGS.ridge_per_variance * problem.total_variance
-        cells = n_classes * problem.n_domains
-        rows = SETTINGS.first_dirichlet if self.dirichlet is None else self.dirichlet
-        return Penalties(
-            ridge if self.ridge is None else self.ridge,
-            SETTINGS.first_confidence if self.confidence is None else self.confidence,
-            dirichlet=rows * cells / problem.n_rows,
-            volume=self.volume,
-        )
-
-
-@dataclass(frozen=True)
 class Rung:
-    """Features, the fits made with them (best first) and their held-out score."""
+    """Features, the likelihood of the sampled rows under them, and first penalties."""
 
     features: FeatureMap
     problem: MixtureProblem
-    starts: list[Start]
-    ranked: list[tuple[Start, Fit]]
-    score: HeldOut | None
+    first: Penalties
+
+    @property
+    def name(self) -> str:
+        """As in the record."""
+        return f"{self.features.scale} {self.features.expansion}"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A solution with simpler features as a start for others; folds carry their own."""
+
+    name: str
+    trial: Trial
+    whole: Callable[[], Fit]
+
+    def guess(
+        self, problem: MixtureProblem, rows: Any = None, fold: int | None = None
+    ) -> Array:
+        """The q(d|y) that was found, in a fold or in the whole sample."""
+        fit = self.whole() if fold is None else self.trial.fits[fold]
+        return fit.domain_given_class
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A start in the race, and what the folds found from it."""
+
+    start: Recipe
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ends.
+
+    Attributes
+    ----------
+    rung : Rung
+        The features that won.
+    start : Start
+        The start that won.
+    fit : Fit
+        Of all rows.
+    penalties : Penalties
+        Those of ``fit``.
+    class_given_domain : ndarray of shape (n_domains, n_classes)
+        Mean posterior of each domain's rows.
+    """
+
+    rung: Rung
+    start: Recipe
+    fit: Fit
+    penalties: Penalties
+    class_given_domain: Array
 
 
 class Search:
-    """One search, step by step: on a sample of the rows, then polished on all.
+    """One search: on a sample of the rows, then polished on all.
 
     Attributes
     ----------
     sample : TrainingRows
         What features, starts and penalties are compared on.
-    tables : TrainingRows
-        What anchors are looked for in.
     record : dict of str to (float, float)
         Held-out mean and standard error of every setting compared.
     """
@@ -111,207 +122,229 @@ class Search:
     ) -> None:
         self.rows, self.n_classes = rows, n_classes
         self.options, self.rng = options, rng
-        self.sample = self.tables = rows.sample(options.search_rows, rng)
-        if options.search:
-            self.tables = rows.sample(options.table_rows, rng)
-        self.folds = fold_of_rows(self.sample.codes, options.n_folds, rng)
+        self.sample = rows.sample(options.search_rows, rng)
+        self.fold_of_row = fold_of_rows(self.sample.codes, options.n_folds, rng)
         self.seed = int(rng.integers(2**31))
         self.record: dict[str, tuple[float, float]] = {}
 
-    # ---- features, each with its own starts -----------------------------------------
-
-    def choose_features(self) -> Rung:
-        """Scale first, then expansion: the rung with the best held-out likelihood."""
-        options, sample = self.options, self.sample
-        scales = list_scales(sample, options)
+    def run(self) -> Found:
+        """The whole search, or one climb from the likeliest anchors."""
         # whether rows are few for the columns is asked of the whole table
-        expansions = list_expansions(sample, options.expansion, n_rows=self.rows.n_rows)
-        if options.expansion == "auto" and not options.search:
-            expansions = [name for name in expansions if name in LINEAR]
-        if len(scales) > 1 and sample.X.shape[1] >= SETTINGS.many_columns:
-            wide = "components" in expansions
-            scales = [self._probe_scale("components" if wide else "linear")]
-        return self._best_rung(scales, expansions)
+        simplest, *richer = list_expansions(
+            self.sample, self.options.expansion, n_rows=self.rows.n_rows
+        )
+        if not self.options.search:
+            richer = [expansion for expansion in richer if expansion in LINEAR]
+        plain = self._rung(self._choose_scale(simplest), simplest)
+        anchors = self._ranked_anchors(plain)
+        if not self.options.search and not richer:  # nothing to compare
+            fit = self._climb(plain, anchors[0])
+            return self._polish(plain, anchors[0], fit, plain.first)
+        entrants = self._race(plain, anchors)
+        rung, best = self._choose_features(plain, richer, entrants, anchors)
+        chosen = self._choose_confidence(rung, best.trial)
+        return self._polish(rung, best.start, self._solve(rung, best), chosen)
 
-    def _best_rung(self, scales: list[str], expansions: list[str]) -> Rung:
-        """Best of the scales, simplest expansion, then best of its expansions."""
-        alone = len(scales) == len(expansions) == 1
-        best = self._make_rung(scales[0], expansions[0], judged=not alone)
-        for scale in scales[1:]:
-            best = _better(best, self._make_rung(scale, expansions[0]))
-        # clusters of the simplest features serve the others
-        known = [start for start in best.starts if start.name.startswith("features")]
-        for expansion in expansions[1:]:
-            other = self._make_rung(best.features.scale, expansion, known)
-            best = _better(best, other)
-        return best
+    # ---- the race of starts ---------------------------------------------------------
 
-    def _make_rung(
-        self,
-        scale: str,
-        expansion: str,
-        known: list[Start] | None = None,
-        judged: bool = True,
-    ) -> Rung:
-        """Features, starts for them, the best fits from these, and their score."""
-        options, rng = self.options, np.random.default_rng(self.seed)
+    def _ranked_anchors(self, rung: Rung) -> list[Start]:
+        """Starts from anchors, the best objective first, and random ones as a check."""
+        problem, options, n_classes = rung.problem, self.options, self.n_classes
+        rng = np.random.default_rng(self.seed)
+        starts = anchor_starts(problem, n_classes, rng)
+        if options.search:
+            starts += random_starts(problem, n_classes, options.n_random, rng)
+        return rank_starts(problem, starts, rung.first, rng, options.n_jobs)
+
+    def _race(self, rung: Rung, anchors: list[Start]) -> list[Entrant]:
+        """Starts by held-out likelihood, best first, each under the penalties chosen.
+
+        The penalties are those that suit the first winner.
+        """
+        starts: list[Recipe] = list(anchors[:1])
+        if self.options.search:
+            rng = np.random.default_rng(self.seed)
+            again = Reanchored(anchors[0], rung.first, self.n_classes, self.seed)
+            looks = look_starts(rung.problem, self.n_classes, rng)
+            starts = [*anchors[: SETTINGS.anchors_raced], again, *looks]
+        folds = self._folds(rung)
+        entrants = self._enter(folds, starts, rung.first)
+        for entrant in entrants:
+            self._note(f"start {entrant.start.name}", entrant.trial)
+        winner = self._choose_weights(folds, entrants[0].trial, "ridge", "dirichlet")
+        second = [Entrant(entrants[0].start, winner)]
+        for other in entrants[1 : SETTINGS.second_race]:
+            trial = folds.go_on(other.trial, [winner.penalties])[0]
+            second.append(Entrant(other.start, trial))
+        return best_first(second)
+
+    def _enter(
+        self, folds: Folds, starts: Sequence[Recipe], penalties: Penalties
+    ) -> list[Entrant]:
+        trials = folds.start([start.guess for start in starts], penalties)
+        return best_first(map(Entrant, starts, trials))
+
+    def _climb(self, rung: Rung, start: Recipe) -> Fit:
+        """From a start to a solution of the whole sample."""
+        problem = rung.problem
+        return optimize_from(problem, start.guess(problem), rung.first)
+
+    def _solve(self, rung: Rung, best: Entrant) -> Fit:
+        """The best solution of the sample from the start, or from what folds found.
+
+        Of one recipe, the better objective is the better solution: a climb that ends
+        badly where those of most folds did not is put right.
+        """
+        first = self._climb(rung, best.start)
+        fits = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
+            delayed(optimize)(
+                rung.problem,
+                fit.weights,
+                fit.domain_given_class,
+                best.trial.penalties,
+                max_iter=SETTINGS.solve_joint,
+            )
+            for fit in [first, *best.trial.fits]
+        )
+        found = min(fits, key=lambda fit: fit.objective)
+        found.history = first.history + found.history
+        return found
+
+    def judge(self, found: Found) -> tuple[HeldOut, HeldOut]:
+        """Held-out score of the start that won, and that of knowing nothing."""
+        rung, folds = found.rung, self._folds(found.rung)
+        trial = folds.start([found.start.guess], rung.first)[0]
+        return trial.score, baseline(rung.problem)
+
+    # ---- features -------------------------------------------------------------------
+
+    def _rung(self, scale: str, expansion: str, first: Penalties | None = None) -> Rung:
         features = feature_map(
             self.sample, scale, expansion, SETTINGS.n_centres, self.seed
         )
         problem = self.sample.problem(features)
-        starts = known or self._find_starts(features, problem, rng)
-        ranked = best_starts(
-            problem,
-            starts,
-            options.first_penalties(problem, self.n_classes),
-            n_keep=options.n_starts if options.search else 1,
-            rng=rng,
-            n_jobs=options.n_jobs,
-        )
-        score = None
-        if judged:
-            score = self._judge(problem, ranked[0][1])
-            self.record[f"{scale} {expansion}"] = score.mean, score.standard_error()
-        return Rung(features, problem, starts, ranked, score)
+        first = first or self.options.first_penalties(problem, self.n_classes)
+        return Rung(features, problem, first)
 
-    def _find_starts(
-        self, features: FeatureMap, problem: MixtureProblem, rng: np.random.Generator
-    ) -> list[Start]:
-        """Anchors among clusters of all rows; the discriminator sees the sample."""
-        n_classes = self.n_classes
-        same = self.tables is self.sample
-        whole = problem if same else self.tables.problem(features)
-        twice = self.options.search and n_classes >= SETTINGS.many_classes
-        kinds = ("features",) * (2 if twice else 1)
-        starts = find_starts(whole, n_classes, kinds=kinds, rng=rng)
-        if self.options.search:
-            starts += find_starts(
-                problem,
-                n_classes,
-                kinds=("discriminator",),
-                n_random=self.options.n_random,
-                rng=rng,
-            )
-        return starts
+    def _folds(self, rung: Rung) -> Folds:
+        return Folds(rung.problem, self.fold_of_row, self.options.n_jobs)
 
-    def _judge(self, problem: MixtureProblem, fit: Fit) -> HeldOut:
-        """Held-out likelihood of a rung at its first ridge or a much larger one."""
-        first = self.options.first_penalties(problem, self.n_classes)
-        grid = [first]
-        if self.options.ridge is None:
-            grid.append(replace(first, ridge=first.ridge * SETTINGS.ridge_factor**2))
-        scores = self._held_out(problem, fit, grid, self.folds)
-        return max(scores, key=lambda score: score.mean)
-
-    def _probe_scale(self, simplest: str) -> str:
+    def _choose_scale(self, simplest: str) -> str:
         """Scale with the better held-out likelihood on a small sample."""
+        usual, *others = list_scales(self.sample, self.options)
+        if not others:
+            return usual
         small = self.sample.sample(SETTINGS.probe_rows, self.rng)
-        quick = replace(
-            self.options,
-            search=True,
-            n_random=0,
-            n_starts=1,
-            max_search_rows=SETTINGS.probe_rows,
+        fold_of_row = fold_of_rows(small.codes, self.options.n_folds, self.rng)
+        best = self._probe(small, fold_of_row, usual, simplest)
+        for scale in others:
+            trial = self._probe(small, fold_of_row, scale, simplest)
+            if beats(trial.score, best.score):
+                usual, best = scale, trial
+        return usual
+
+    def _probe(
+        self, small: TrainingRows, fold_of_row: Array, scale: str, expansion: str
+    ) -> Trial:
+        """What looks and the likeliest anchors reach with a scale."""
+        rng = np.random.default_rng(self.seed)
+        features = feature_map(small, scale, expansion, SETTINGS.n_centres, self.seed)
+        problem, n_jobs = small.problem(features), self.options.n_jobs
+        first = self.options.first_penalties(problem, self.n_classes)
+        anchors = anchor_starts(problem, self.n_classes, rng)
+        starts = rank_starts(problem, anchors, first, rng, n_jobs)[:1]
+        starts += look_starts(problem, self.n_classes, rng, quick=True)
+        trials = Folds(problem, fold_of_row, n_jobs).start(
+            [start.guess for start in starts], first
         )
-        probe = Search(small, self.n_classes, quick, self.rng)
-        return probe._best_rung(list(SCALES), [simplest]).features.scale
+        best = max(trials, key=lambda trial: trial.mean)
+        self._note(f"{scale} {expansion}", best)
+        return best
 
-    # ---- moves ----------------------------------------------------------------------
-
-    def move(self, rung: Rung) -> tuple[Fit, list[float]]:
-        """Out of a poor optimum: the best fit after moves, and what each gained.
-
-        From the best start, and from the second best when classes are many.
-        """
-        if not (self.options.moves and self.options.search):
-            return rung.ranked[0][1], []
-        problem = rung.problem
-        n_clusters = SETTINGS.move_clusters_per_class * self.n_classes
-        clusters = cluster_rows(
-            problem.design, n_clusters, problem.row_weight, self.rng
-        )
-        penalties = self.options.first_penalties(problem, self.n_classes)
-        n_tries = 2 if self.n_classes >= SETTINGS.many_classes else 1
-        tries = [
-            improve_by_moves(
-                problem, fit, penalties, clusters, n_jobs=self.options.n_jobs
+    def _choose_features(
+        self,
+        plain: Rung,
+        richer: list[str],
+        entrants: list[Entrant],
+        anchors: list[Start],
+    ) -> tuple[Rung, Entrant]:
+        """The rung and start that win: richer features must do so beyond doubt."""
+        rung, best = plain, entrants[0]
+        self._note(plain.name, best.trial)
+        start = best.start
+        carried = Carried(start.name, best.trial, lambda: self._climb(plain, start))
+        for expansion in richer:
+            first = best.trial.penalties
+            other = self._rung(plain.features.scale, expansion, first)
+            folds = self._folds(other)
+            starts: list[Recipe] = [carried]
+            if expansion in LINEAR:  # columns instead of components: other clusters
+                anchors = self._ranked_anchors(other)
+            starts += anchors[: SETTINGS.anchors_again]
+            entrant = self._enter(folds, starts, first)[0]
+            entrant = Entrant(
+                entrant.start, self._choose_weights(folds, entrant.trial, "ridge")
             )
-            for _, fit in rung.ranked[:n_tries]
-        ]
-        return min(tries, key=lambda found: found[0].objective)
+            self._note(other.name, entrant.trial)
+            if beats(entrant.trial.score, best.trial.score):
+                rung, best = other, entrant
+        return rung, best
 
     # ---- penalties ------------------------------------------------------------------
 
-    def choose_penalties(self, problem: MixtureProblem, fit: Fit) -> Penalties:
-        """Pseudo-counts, then ridge, then confidence, each given those before.
+    def _choose_weights(self, folds: Folds, trial: Trial, *names: str) -> Trial:
+        """Ridge and pseudo-counts, a step of either at a time, the better one first.
 
-        Ridge goes as low and confidence as high as one standard error allows: a ridge
-        holds q(y|x) off the corners, and confidence picks the solution that has
-        anchors.
+        Chosen one after the other, the first would make up for the second.
         """
-        options = self.options
-        chosen = options.first_penalties(problem, self.n_classes)
-        if not options.search:
-            return chosen
-        scores = self._scorer(problem, fit)
-        if options.dirichlet is None:
-            factors = SETTINGS.dirichlet_factors
-            path = [replace(chosen, dirichlet=chosen.dirichlet * f) for f in factors]
-            tried = follow_path(path, 0, scores)
-            chosen = max(tried, key=lambda penalty: tried[penalty].mean)
-        if options.ridge is None:
-            steps, factor = SETTINGS.ridge_steps, SETTINGS.ridge_factor
-            path = [replace(chosen, ridge=chosen.ridge * factor**s) for s in steps]
-            tried = follow_path(path, steps.index(0), scores)
-            chosen = min(within_one_error(tried), key=lambda penalty: penalty.ridge)
-        if options.confidence is None:
-            path = [replace(chosen, confidence=value) for value in SETTINGS.confidences]
-            tried = dict(zip(path, scores(path), strict=True))
-            chosen = within_one_error(tried)[-1]
-        return chosen
+        if not self.options.search:
+            return trial
+        free = [name for name in names if getattr(self.options, name) is None]
+        known: dict[Penalties, Trial] = {trial.penalties: trial}
+        for _ in range(SETTINGS.most_steps):
+            steps = weight_steps(trial.penalties, free)
+            new = [step for step in steps if step not in known]
+            for found in folds.go_on(trial, new):
+                known[found.penalties] = found
+                self._note(str(found.penalties), found)
+            here = trial
+            trial = max(
+                [trial, *(known[s] for s in steps)], key=lambda t: gain(t, here)
+            )
+            if trial is here:
+                break
+        return trial
 
-    def _scorer(
-        self, problem: MixtureProblem, fit: Fit
-    ) -> Callable[[list[Penalties]], list[HeldOut]]:
-        """A function from penalties to held-out scores, which computes each once."""
-        folds = fold_of_rows(problem.codes, self.options.n_folds, self.rng)
-        known: dict[Penalties, HeldOut] = {}
+    def _choose_confidence(self, rung: Rung, trial: Trial) -> Penalties:
+        """Last, on what has been found: in a climb from afar it empties classes.
 
-        def scores(wanted: list[Penalties]) -> list[HeldOut]:
-            new = [penalty for penalty in wanted if penalty not in known]
-            found = self._held_out(problem, fit, new, folds)
-            for penalty, score in zip(new, found, strict=True):
-                known[penalty] = score
-                self.record[str(penalty)] = score.mean, score.standard_error()
-            return [known[penalty] for penalty in wanted]
+        As high as doubt allows: it picks the solution that has anchors.
+        """
+        if not self.options.search or self.options.confidence is not None:
+            return trial.penalties
+        grid = [
+            replace(trial.penalties, confidence=value) for value in SETTINGS.confidences
+        ]
+        tried = self._folds(rung).go_on(trial, grid)
+        for found in tried:
+            self._note(str(found.penalties), found)
+        best = max(tried, key=lambda found: found.mean)
+        near = [found for found in tried if not clearly_better(best, found)]
+        return near[-1].penalties
 
-        return scores
-
-    def _held_out(
-        self, problem: MixtureProblem, fit: Fit, grid: list[Penalties], folds: Array
-    ) -> list[HeldOut]:
-        T, n_jobs = fit.domain_given_class, self.options.n_jobs
-        return held_out(problem, T, grid, folds, n_jobs=n_jobs)
+    def _note(self, name: str, trial: Trial) -> None:
+        self.record[name] = trial.mean, trial.score.standard_error()
 
     # ---- all rows -------------------------------------------------------------------
 
-    def polish(
-        self, rung: Rung, fit: Fit, penalties: Penalties
-    ) -> tuple[Fit, Penalties, Array]:
-        """Fit all rows from the solution of the sample.
-
-        Returns
-        -------
-        fit : Fit
-        penalties : Penalties
-            What those chosen on the sample are worth beside all rows.
-        class_given_domain : ndarray of shape (n_domains, n_classes)
-            Mean posterior of each domain's rows.
-        """
+    def _polish(
+        self, rung: Rung, start: Recipe, fit: Fit, penalties: Penalties
+    ) -> Found:
+        """Fit all rows from the solution of the sample."""
         problem = rung.problem
         if self.sample is not self.rows:
             problem = self.rows.problem(rung.features)
-            penalties = self._beside_all_rows(penalties)
+            penalties = self._beside_all_rows(penalties, problem)
         solve = optimize if self.options.solver == "lbfgs" else optimize_by_em
         final = solve(
             problem,
@@ -324,40 +357,30 @@ class Search:
         final.history = fit.history + final.history
         T = final.domain_given_class
         mass = problem.value_and_gradient(final.weights, T, penalties)[2]
-        return final, penalties, normalize_rows(mass.T)
+        return Found(rung, start, final, penalties, normalize_rows(mass.T))
 
-    def _beside_all_rows(self, penalties: Penalties) -> Penalties:
+    def _beside_all_rows(
+        self, penalties: Penalties, problem: MixtureProblem
+    ) -> Penalties:
         """Penalties of the sample for all rows.
 
         A penalty is worth so many rows, and weighs less beside more of them. What was
         chosen was judged by fits to all folds of the sample but one.
         """
         options = self.options
+        if not options.search:
+            return options.first_penalties(problem, self.n_classes)
         share = self.sample.n_rows / self.rows.n_rows
-        judged = share * (1 - 1 / options.n_folds) if options.search else share
-        dirichlet = judged if options.dirichlet is None else share
-        ridge = judged if options.search and options.ridge is None else 1
+        judged = share * (1 - 1 / options.n_folds)
         return replace(
             penalties,
-            ridge=penalties.ridge * ridge,
-            dirichlet=penalties.dirichlet * dirichlet,
+            ridge=penalties.ridge * (judged if options.ridge is None else 1),
+            dirichlet=penalties.dirichlet
+            * (judged if options.dirichlet is None else share),
         )
 
 
 # ---- what is compared, and how -------------------------------------------------------
-
-
-def list_scales(sample: TrainingRows, options: SearchOptions) -> list[str]:
-    """Scales to compare, the usual one first."""
-    if options.scale != "auto":
-        return [options.scale]
-    n_columns = sample.X.shape[1]
-    if not options.search and n_columns < SETTINGS.many_columns:
-        return ["column"]
-    spread = FeatureMap("column").fit(sample.X, sample.row_weight).spread_
-    if spread.max() < SETTINGS.alike * spread.min():
-        return ["column"]
-    return ["column", "global"]
 
 
 def beats(score: HeldOut, simple: HeldOut) -> bool:
@@ -366,35 +389,27 @@ def beats(score: HeldOut, simple: HeldOut) -> bool:
     return score.mean - simple.mean > doubt + SETTINGS.least_gain
 
 
-def _better(simple: Rung, other: Rung) -> Rung:
-    """The other rung only if its likelihood is better beyond doubt."""
-    assert simple.score is not None
-    assert other.score is not None
-    return other if beats(other.score, simple.score) else simple
+def best_first(entrants: Iterable[Entrant]) -> list[Entrant]:
+    """Best held-out likelihood first."""
+    return sorted(entrants, key=lambda entrant: -entrant.trial.mean)
 
 
-def follow_path(
-    path: list[Penalties],
-    first: int,
-    scores: Callable[[list[Penalties]], list[HeldOut]],
-) -> dict[Penalties, HeldOut]:
-    """Scores along a path, from its first value on while the likelihood gains."""
-    tried: dict[Penalties, HeldOut] = {}
-    best = first
-    while True:
-        around = path[max(best - 1, 0) : best + 2]
-        new = [penalty for penalty in around if penalty not in tried]
-        if not new:
-            return tried
-        tried.update(zip(new, scores(new), strict=True))
-        best = path.index(max(tried, key=lambda penalty: tried[penalty].mean))
-
-
-def within_one_error(tried: dict[Penalties, HeldOut]) -> list[Penalties]:
-    """Those whose likelihood is within one paired standard error of the best."""
-    best = max(tried.values(), key=lambda score: score.mean)
+def weight_steps(here: Penalties, names: list[str]) -> list[Penalties]:
+    """One step up and one down of each of some penalties."""
     return [
-        penalty
-        for penalty, score in tried.items()
-        if score.mean >= best.mean - best.standard_error(score)
+        replace(here, **{name: getattr(here, name) * factor})
+        for name in names
+        for factor in (SETTINGS.weight_factor, 1 / SETTINGS.weight_factor)
     ]
+
+
+def gain(other: Trial, here: Trial) -> float:
+    """What a step gains; more ridge, which merges classes, must gain beyond chance."""
+    if other.penalties.ridge <= here.penalties.ridge:
+        return other.mean - here.mean
+    return other.mean - here.mean - other.score.standard_error(here.score)
+
+
+def clearly_better(best: Trial, other: Trial) -> bool:
+    """Whether two trials differ by more than one paired standard error."""
+    return best.mean - other.mean > best.score.standard_error(other.score)
