@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from shoal.cli.extend import CommandError, Output, Stage, working
+from shoal.cli.extend import CommandError, Output, working
 from shoal.exceptions import CodedError
 
 Specs = Sequence[Any]
@@ -98,7 +98,7 @@ def run(output: Output, specs: Specs, folder: Path, options: RunOptions) -> None
 @contextmanager
 def told(output: Output, n_runs: int, n_all: int) -> Iterator[Callable[..., None]]:
     """What to call with each result: moves the bar, or prints a line into a log."""
-    with output.stages({"runs": Stage(f"{n_runs} runs of {n_all}")}) as stages:
+    with output.stages({"runs": f"{n_runs} runs of {n_all}"}) as stages:
         stages.begin("runs")
         seen = count(1)
 

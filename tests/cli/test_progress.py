@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal.cli._options import Speech
-from shoal.cli._output import Output, PlainLines, Stage, Stages, clock
+from shoal.cli._output import Output, PlainLines, Stages, clock
 
-PLAN = {"read": Stage("reading", 1), "fit": Stage("fitting", 3)}
+PLAN = {"read": "reading", "fit": "fitting"}
 
 
 class Clock:
@@ -21,21 +21,34 @@ class Clock:
         return self.time
 
 
-def test_time_left_follows_from_the_costs():
+def test_time_left_is_that_of_the_counted_work():
     now = Clock()
     stages = Stages(PLAN, lambda stages: None, now)
     stages.begin("read")
     assert stages.left is None
-    now.time = 2.0
-    stages.begin("fit")  # a quarter of the cost took 2 seconds
-    assert_allclose(stages.left, 6.0)
-    now.time = 4.0
+    assert stages.done == 0
+    now.time = 50.0
+    stages.begin("fit")
+    assert stages.done == 0.5
+    assert stages.left is None  # how long reading took says nothing of fitting
+    now.time = 90.0
+    assert stages.left is None
     stages.advance(0.5)
-    assert_allclose(stages.done, 0.25 + 0.375)
-    assert_allclose(stages.left, 2.0)  # half of the stage took 2 seconds
+    assert_allclose(stages.done, 0.75)
+    assert_allclose(stages.left, 40.0)  # half of the stage took 40 seconds
     stages.advance(7)
     assert stages.done == 1
     assert stages.left == 0
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(2.0, 0.5), (100.0, 0.01)])
+def test_no_guess_at_the_time_left_from_little_work(seconds: float, share: float):
+    now = Clock()
+    stages = Stages(PLAN, lambda stages: None, now)
+    stages.begin("read")
+    now.time = seconds
+    stages.advance(share)
+    assert stages.left is None
 
 
 def test_an_unknown_stage_is_a_mistake():
@@ -54,8 +67,8 @@ def test_plain_lines(capsys):
     stages.advance(0.5)
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] reading",
-        "[2/2] fitting (1:15 gone, about 3:45 left)",
-        "[2/2] fitting, 50% of it done (1:30 gone, about 0:15 left)",
+        "[2/2] fitting (1:15 gone)",
+        "[2/2] fitting, 50% of it done (1:30 gone, about 0:15 left of this step)",
     ]
 
 
@@ -80,6 +93,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     seen = terminal.getvalue()
     assert "\x1b[" in seen
     assert "reading" in seen
+    assert "1/2" in seen
     assert "[1/2]" not in seen
 
 

@@ -18,7 +18,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import Data, FileOptions, name_of
 from shoal.cli._tables import current_records, prevalence_table
 
@@ -52,7 +52,7 @@ def adapt(
     near 1 says that the rows look like those of training; near 0, that the prevalence
     means nothing.
     """
-    plan = {"read": Stage(f"reading {name_of(data)}"), "adapt": Stage("adapting", 2)}
+    plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
     with running("adapt", speech, redact=results.redact) as output:
         folder = results.out or default_folder(model, new.domain_name)
         _runs.refuse_existing(folder, (*FILES, _runs.MANIFEST), force=results.force)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import Notice, write_json
 from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import Data, ReadOptions, name_of, read
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table, shortened_table
@@ -27,7 +27,7 @@ def check(
     each domain has, how many classes the domains allow, and columns that alone give
     the domain away. With --out, writes check.json.
     """
-    plan = {"read": Stage(f"reading {name_of(data)}"), "look": Stage("looking at it")}
+    plan = {"read": f"reading {name_of(data)}", "look": "looking at it"}
     out = results.out
     with running("check", speech, redact=results.redact) as output:
         if out is not None:

@@ -17,7 +17,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
     ReadOptions,
@@ -77,8 +77,8 @@ def choose(
     between domains alone. A folder of images needs --encoder. With --out, writes
     choose.json and a figure.
     """
-    plan = {"read": Stage(f"reading {name_of(data)}")} | encoder.plan()
-    plan |= {"choose": Stage("trying numbers of classes", 10)}
+    plan = {"read": f"reading {name_of(data)}"} | encoder.plan()
+    plan |= {"choose": "trying numbers of classes"}
     with running("choose", speech, redact=results.redact) as output:
         candidates = trials.numbers
         encoder.refuse_unused()

@@ -19,7 +19,7 @@ from shoal.cli._fit import (
 )
 from shoal.cli._messages import CommandError
 from shoal.cli._options import Results, Speech, Work, speaking, with_groups
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._runs import FILES, REPORT, refuse_existing, refuse_foreign
 from shoal.cli._tables import percent, plain_table, show_results
 
@@ -156,9 +156,9 @@ OTHERS: dict[str, Callable[..., tuple[Any, Any]]] = {
 }
 
 
-def compare_plan() -> dict[str, Stage]:
+def compare_plan() -> dict[str, str]:
     """A stage for each method."""
-    return {name: Stage(f"comparing: {name}", 2) for name in OTHERS}
+    return {name: f"comparing: {name}" for name in OTHERS}
 
 
 def compare(output: Output, fitted: Fitted, seed: int) -> list[Record]:
@@ -250,7 +250,7 @@ def demo(
         else:
             refuse_foreign(out, files, "demo")
         first = plan_fit(f"the {which}", settings)
-        plan = first | compare_plan() | {"write": Stage("writing the results", 2)}
+        plan = first | compare_plan() | {"write": "writing the results"}
         with output.stages(plan):
             output.begin("read")
             data = DATASETS[which]()

@@ -18,7 +18,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
     FileOptions,
@@ -102,13 +102,13 @@ def _of_a_fit(*, in_parts: bool) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in (*names, "k", "size", "by")]
 
 
-def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, Stage]:
-    plan = {"read": Stage(f"reading {name}", 3), **settings.more_stages}
+def _plan(name: str, model: Path | None, settings: Settings) -> dict[str, str]:
+    plan = {"read": f"reading {name}", **settings.more_stages}
     if model is None and settings.k is None:
-        plan["choose"] = Stage("choosing the number of classes", 3)
+        plan["choose"] = "choosing the number of classes"
     if model is None:
-        plan["fit"] = Stage("finding the classes", 4)
-    return plan | {"diagnose": Stage("asking whether to trust them", 6)}
+        plan["fit"] = "finding the classes"
+    return plan | {"diagnose": "asking whether to trust them"}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._runs import filled_file, refuse_existing
 from shoal.cli._tables import shortened_table
 
@@ -63,14 +63,14 @@ def embed(
     IMAGES/<domain>/<class>/, that class as label.
     """
     path = results.out or Path(f"{images.absolute().name}-features.npz")
-    load = Stage(f"loading {network.weights}")
+    load = f"loading {network.weights}"
     with running("embed", speech, redact=results.redact) as output:
         if path.suffix != ".npz":
             text = f'cannot tell the format of "{path}"'
             raise CommandError("E102", text, "end the name of --out with .npz")
         refuse_existing(path, force=results.force)
         place = _networks.start_torch(network.device, work.threads)
-        plan = {"load": load, "embed": Stage("embedding", 20)}
+        plan = {"load": load, "embed": "embedding"}
         with output.stages(plan), _networks.network_errors(network.batch):
             output.begin("load")
             told = (pictures.size, network.depth, network.stem)

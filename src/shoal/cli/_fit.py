@@ -36,7 +36,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
     ReadOptions,
@@ -154,7 +154,7 @@ class Settings:
     n_resamples: int = 200
     names: Names | None = None
     n_reruns: int = 0
-    more_stages: Mapping[str, Stage] = field(default_factory=dict)
+    more_stages: Mapping[str, str] = field(default_factory=dict)
     learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
 
 
@@ -210,25 +210,23 @@ def rows_to_fit(
         yield FitRows(table, settings, embedded, parts)
 
 
-def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, Stage]:
-    """Stages of a fit; costs are shares of the seconds measured on small tables."""
-    plan = {"read": Stage(f"reading {name}", 3)}  # and loading the libraries
+def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, str]:
+    """Stages of a fit, in their order."""
+    plan = {"read": f"reading {name}"}  # and loading the libraries
     more = settings.more_stages
     plan |= {key: stage for key, stage in more.items() if key == "embed"}
     if settings.k is None:
-        plan["choose"] = Stage("choosing the number of classes", 3)
-    plan["fit"] = Stage("finding the classes", 4)
+        plan["choose"] = "choosing the number of classes"
+    plan["fit"] = "finding the classes"
     plan |= {key: stage for key, stage in more.items() if key == "tune"}
     plan |= {
-        "diagnose": Stage("asking whether to trust them", 3),
-        "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 3),
+        "diagnose": "asking whether to trust them",
+        "intervals": f"intervals: {settings.n_resamples} resamples",
     }
     if settings.n_reruns:
         n_fits = settings.n_reruns + 2
-        plan["rerun"] = Stage(
-            f"other seeds and numbers of classes: {n_fits}", 3 * n_fits
-        )
-    return plan | ({"write": Stage(then, 2)} if then else {})
+        plan["rerun"] = f"other seeds and numbers of classes: {n_fits}"
+    return plan | ({"write": then} if then else {})
 
 
 def find_classes(

@@ -10,7 +10,7 @@ import typer
 
 from shoal.cli._messages import CommandError
 from shoal.cli._options import NUMBERS, Encoder, Work, reading
-from shoal.cli._output import Output, Stage
+from shoal.cli._output import Output
 from shoal.cli._reading import rows_of
 
 if TYPE_CHECKING:
@@ -187,14 +187,14 @@ def encode_images(
 # ---- a table of images: a network's features, then as any table ----------------------
 
 
-def plan_images(encoder: Encoder) -> dict[str, Stage]:
+def plan_images(encoder: Encoder) -> dict[str, str]:
     """The stages that images add to a fit: before it, and after it.
 
     E101 already here where there are no weights, not after all images were listed.
     """
     find_weights(Path(encoder.encoder))
-    stages = {"embed": Stage("embedding the images", 10)}
-    tune = {"tune": Stage("training the network end to end", 60)}
+    stages = {"embed": "embedding the images"}
+    tune = {"tune": "training the network end to end"}
     return stages | (tune if encoder.learns else {})
 
 

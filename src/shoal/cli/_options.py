@@ -23,6 +23,10 @@ class Numbers:
     # ---- what is shown
     # Seconds between lines about one long stage where there is no bar to move.
     plain_every: float = 10.0
+    # Before so many seconds, and so much of the work counted, a guess at the time left
+    # of a stage may be off by more than a factor of two: it is not shown.
+    first_seconds: float = 3.0
+    first_share: float = 0.05
     # Columns of a file, which has no edge at which a table must break its cells.
     wide: int = 200
     # Rows of a table on the terminal; files and --json have all.

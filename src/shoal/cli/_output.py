@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
@@ -21,36 +21,21 @@ from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarn
 # ---- progress ------------------------------------------------------------------------
 
 
-class Stage(NamedTuple):
-    """One part of the work.
-
-    Attributes
-    ----------
-    text : str
-        What is going on, as the reader sees it.
-    cost : float
-        Its share of the time, in any unit; only used to guess the time left.
-    """
-
-    text: str
-    cost: float = 1.0
-
-
 @dataclass
 class Stages:
     """Where a command is in its plan.
 
     Parameters
     ----------
-    plan : mapping of str to Stage
-        All stages by a short key, in order.
+    plan : mapping of str to str
+        What is going on in each stage, by a short key, in order.
     say : callable
         Called with this object whenever a stage begins or moves on.
     now : callable, default=time.monotonic
         The clock.
     """
 
-    plan: Mapping[str, Stage]
+    plan: Mapping[str, str]
     say: Callable[["Stages"], None]
     now: Callable[[], float] = time.monotonic
     current: str = ""
@@ -81,7 +66,7 @@ class Stages:
     @property
     def text(self) -> str:
         """What is going on now."""
-        return self.plan[self.current].text
+        return self.plan[self.current]
 
     @property
     def elapsed(self) -> float:
@@ -90,31 +75,24 @@ class Stages:
 
     @property
     def done(self) -> float:
-        """Share of the whole plan that is behind us, by the stages' costs."""
-        costs = [stage.cost for stage in self.plan.values()]
-        behind = sum(costs[: self.number - 1]) + self.share * costs[self.number - 1]
-        return behind / sum(costs)
+        """Stages behind us, and the share of this one, of all."""
+        return (self.number - 1 + self.share) / len(self.plan)
 
     @property
     def left(self) -> float | None:
-        """Seconds left if the rest goes as the part behind us; None at the start.
+        """Seconds left of this stage, as its counted work went so far; None: unknown.
 
-        A stage that tells its share is its own measure; the others go by their costs.
+        What a later stage will take depends on what this one finds: nobody knows.
         """
-        if self.done <= 0:
+        gone = self.now() - self.stage_begun
+        if gone < NUMBERS.first_seconds or self.share < NUMBERS.first_share:
             return None
-        costs = [stage.cost for stage in self.plan.values()]
-        ahead = costs[self.number :]
-        if self.share > 0:
-            here = (self.now() - self.stage_begun) * (1 - self.share) / self.share
-        else:
-            here, ahead = 0.0, costs[self.number - 1 :]
-        return here + self.elapsed * sum(ahead) / sum(costs) / self.done
+        return gone * (1 - self.share) / self.share
 
 
 @contextmanager
 def stages_on(
-    console: Any, plan: Mapping[str, Stage], *, verbose: bool = False
+    console: Any, plan: Mapping[str, str], *, verbose: bool = False
 ) -> Iterator[Stages]:
     """Stages shown on stderr: a bar on a terminal, plain lines in a log or a pipe.
 
@@ -148,10 +126,17 @@ class PlainLines:
 
 
 def _times(stages: Stages) -> str:
-    """The time gone and left, once there is something to say about it."""
-    if stages.left is None or stages.elapsed < 1:
+    """The time gone, and what is left of this stage where that is known."""
+    if stages.elapsed < 1:
         return ""
-    return f" ({clock(stages.elapsed)} gone, about {clock(stages.left)} left)"
+    left = _left(stages)
+    return f" ({clock(stages.elapsed)} gone{left and ', '}{left})"
+
+
+def _left(stages: Stages) -> str:
+    if stages.left is None:
+        return ""
+    return f"about {clock(stages.left)} left of this step"
 
 
 def _memory() -> str:
@@ -172,25 +157,26 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def _bar(console: Any, plan: Mapping[str, Stage]) -> Iterator[Stages]:
+def _bar(console: Any, plan: Mapping[str, str]) -> Iterator[Stages]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(20),
+        TextColumn("{task.fields[step]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=1.0, left="")
+        task = progress.add_task("", total=1.0, left="", step="")
 
         def say(stages: Stages) -> None:
-            left = "" if stages.left is None else f"about {clock(stages.left)} left"
             progress.update(
                 task,
                 completed=stages.done,
                 description=stages.text,
-                left=left,
+                left=_left(stages),
+                step=f"{stages.number}/{len(plan)}",
                 refresh=True,  # before the work begins, not a tenth of a second later
             )
 
@@ -261,7 +247,7 @@ class Output:
             self.warn(message.code, message.text, message.hint)
 
     @contextmanager
-    def stages(self, plan: Mapping[str, Stage]) -> Iterator[Stages]:
+    def stages(self, plan: Mapping[str, str]) -> Iterator[Stages]:
         """Stages of the work; each is announced before it begins, unless quiet."""
         if self.speech.quiet:
             self.at = Stages(plan, lambda stages: None)

@@ -21,7 +21,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import Data, FileOptions, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
 from shoal.io._settings import READING
@@ -74,7 +74,7 @@ def predict(
     training rows) and unsure. Of an h5ad file, --out FILE.h5ad writes the same cells
     with their classes.
     """
-    plan = {"load": Stage(f"loading {model}"), "class": Stage("classing rows")}
+    plan = {"load": f"loading {model}", "class": "classing rows"}
     with running("predict", speech, redact=results.redact) as output:
         path = results.out or Path(f"{name_of(data)}-{_runs.assignments_name()}")
         in_parts = check_options(path, data, rows, place, how, results)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import _networks
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import NUMBERS, Results, Speech, Work, with_groups, working
-from shoal.cli._output import Output, Stage, Stages, running
+from shoal.cli._output import Output, Stages, running
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.exceptions import CodedError
 
@@ -156,7 +156,7 @@ def pretrain(
     the cluster must see the folder --out.
     """
     folder = results.out or Path(f"{images.absolute().name}-encoder")
-    plan = {"read": Stage(f"reading {images}"), "train": Stage("training", 20)}
+    plan = {"read": f"reading {images}", "train": "training"}
     with running("pretrain", speech) as output:
         training.refuse_one()
         place = _networks.start_torch(training.device, work.threads)
@@ -169,7 +169,7 @@ def pretrain(
             output.begin("read")
             pixels = read(output, images, pictures)
             text = f"training on {cluster.name(place)}; checkpoint {kept}"
-            plan["train"] = plan["train"]._replace(text=text)
+            plan["train"] = text
             output.begin("train")
             with training_errors(kept):
                 trained = train(
@@ -279,7 +279,7 @@ def training_errors(checkpoint: Path) -> Iterator[None]:
 
 
 def showing(
-    stages: Stages, plan: dict[str, Stage], epochs: int
+    stages: Stages, plan: dict[str, str], epochs: int
 ) -> Callable[[dict[str, Any]], None]:
     """Shows epoch and loss; the time left is judged by the epochs trained here."""
     begun: list[int] = []
@@ -288,7 +288,7 @@ def showing(
         epoch, loss = record["epoch"], record["loss"]
         begun.append(epoch - 1)
         text = f"training, epoch {epoch} of {epochs}, loss {loss:.4g}"
-        plan["train"] = plan["train"]._replace(text=text)
+        plan["train"] = text
         stages.advance((epoch - begun[0]) / (epochs - begun[0]))
 
     return show_epoch

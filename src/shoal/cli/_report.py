@@ -11,7 +11,7 @@ from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import SafeResults, Speech, Work, speaking, with_groups, working
-from shoal.cli._output import Output, Stage, running
+from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     FileOptions,
     name_of,
@@ -199,9 +199,9 @@ def summarize_again(
 
     settings = Settings(work)
     plan = {
-        "read": Stage(f"reading {name_of(data)}", 1),
-        "diagnose": Stage("asking whether to trust the classes", 5),
-        "intervals": Stage(f"intervals: {settings.n_resamples} resamples", 5),
+        "read": f"reading {name_of(data)}",
+        "diagnose": "asking whether to trust the classes",
+        "intervals": f"intervals: {settings.n_resamples} resamples",
     }
     with output.stages(plan), threadpool_limits(1):
         output.begin("read")

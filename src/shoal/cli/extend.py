@@ -14,7 +14,6 @@ from shoal.cli._options import SPEAKING, WORKING
 from shoal.cli._options import Speech as Speech
 from shoal.cli._options import with_groups as with_groups
 from shoal.cli._output import Output as Output
-from shoal.cli._output import Stage as Stage
 from shoal.cli._output import running as running
 from shoal.cli._runs import filled_folder as filled_folder
 from shoal.cli._runs import refuse_existing as refuse_existing

@@ -177,7 +177,10 @@ class Search:
     def _find_starts(
         self, features: FeatureMap, problem: MixtureProblem, rng: np.random.Generator
     ) -> list[Start]:
-        """Anchors among clusters of all rows; the discriminator sees the sample."""
+        """Anchors among clusters of all rows; the discriminator sees the sample.
+
+        It has one output a domain, and is left out where these are very many.
+        """
         n_classes = self.n_classes
         same = self.tables is self.sample
         whole = problem if same else self.tables.problem(features)
@@ -185,10 +188,11 @@ class Search:
         kinds = ("features",) * (2 if twice else 1)
         starts = find_starts(whole, n_classes, kinds=kinds, rng=rng)
         if self.options.search:
+            many = problem.n_domains > SETTINGS.logit_domains
             starts += find_starts(
                 problem,
                 n_classes,
-                kinds=("discriminator",),
+                kinds=() if many else ("discriminator",),
                 n_random=self.options.n_random,
                 rng=rng,
             )
