@@ -9,9 +9,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from shoal.cli._options import Speech, Work, with_groups
-from shoal.cli._reading import ReadOptions, split_names
-from shoal.io.source._format import SourceOptions
+from shoal.cli._options import Speech, Work, split_names, with_groups
+from shoal.io._options import FileOptions, ReadOptions, SourceOptions
 
 
 def make_app(seen: dict[str, Any]) -> Any:
@@ -58,7 +57,7 @@ def test_keys_are_options_and_the_command_line_wins(tmp_path: Path):
     seen = run(tmp_path, text, "fit", "--seed", "8")
     assert seen["source"].domain == "island"
     assert seen["source"].drop_missing_domain is True
-    assert seen["source"].features == ["a", "b,c"]
+    assert seen["source"].features == ["a", "b", "c"]
     assert seen["source"].na == ["none"]
     assert seen["source"].merge_small == "other"
     assert seen["work"].seed == 8
@@ -137,11 +136,26 @@ def test_names_of_columns():
     assert split_names(['"a,b",c']) == ["a,b", "c"]
 
 
-def test_the_options_for_reading_are_those_of_the_reader():
-    """The same names and defaults as `shoal.io.read`, and no others."""
-    known = {field.name: field.default for field in fields(SourceOptions)}
-    asked = ReadOptions()
-    given = {field.name: getattr(asked, field.name) for field in fields(ReadOptions)}
-    assert set(known) - set(given) == {"seed", "require_domain"}
-    assert set(given) <= set(known)
-    assert SourceOptions(**asked.for_read) == SourceOptions()
+def test_the_options_for_reading_are_made_from_those_of_the_reader():
+    """What the reader can be told is what a command takes, under the same names."""
+    given = {}
+
+    @with_groups
+    def command(source: ReadOptions) -> None:
+        given["source"] = source
+
+    app = typer.Typer()
+    app.command()(command)
+    options = {one.name: one for one in get_command(app).params}
+    assert {field.name for field in fields(ReadOptions)} <= set(options)
+    command_line = get_command(app)
+    command_line.main([], standalone_mode=False)
+    assert SourceOptions(**vars(given["source"])) == SourceOptions(na=[])
+    words = "--features a,b --features c --drop d --na - --na x,y --sample 9"
+    command_line.main(words.split(), standalone_mode=False)
+    source = given["source"]
+    assert source == ReadOptions(
+        features=["a", "b", "c"], drop=["d"], na=["-", "x,y"], sample=9
+    )
+    assert source.of_files.keys() == {field.name for field in fields(FileOptions)}
+    assert source.of_files["na"] == ["-", "x,y"]

@@ -16,13 +16,12 @@ from scipy import sparse
 from scipy.io import mmread, mmwrite
 
 import shoal.io
-from shoal.cli._reading import ReadOptions
 from shoal.datasets import load_penguins
 from shoal.exceptions import InputError
 from shoal.io import read
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._arrays import read_matrix_market
-from shoal.io.source._format import SourceOptions
 from shoal.io.source._open import guess_rows
 from shoal.io.table._schema import Schema
 from support.data import write_table
@@ -455,18 +454,12 @@ def test_a_sample_is_the_same_for_a_seed(
     assert places == sorted(set(places))
 
 
-def test_options_are_the_same_from_python_and_from_the_command_line() -> None:
+def test_the_arguments_are_the_options() -> None:
     options = {one.name: one.default for one in dataclasses.fields(SourceOptions)}
     arguments = dict(inspect.signature(read).parameters)
     assert next(iter(arguments)) == "data"
     given = {name: one.default for name, one in list(arguments.items())[1:]}
     assert given == options
-    told = {one.name: one.default for one in dataclasses.fields(ReadOptions)}
-    assert set(options) - set(told) == {"seed", "require_domain"}
-    # where nothing is told, a list of names is empty in Python and absent there
-    assert {name: default or () for name, default in told.items()} == {
-        name: options[name] or () for name in told
-    }
 
 
 def test_a_sample_of_many_batches_is_even(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shoal.exceptions import InputError
-from shoal.io.source._format import SourceOptions
+from shoal.io._options import SourceOptions
 from shoal.scale import _sampling as sampling
 from shoal.scale import draw
 from shoal.scale._running import Where, begin

@@ -19,8 +19,9 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, running
-from shoal.cli._reading import Data, FileOptions, name_of
+from shoal.cli._reading import Data, name_of
 from shoal.cli._tables import current_records, prevalence_table
+from shoal.io._options import FileOptions
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli._messages import Notice, write_json
 from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, running
-from shoal.cli._reading import Data, ReadOptions, name_of, read
+from shoal.cli._reading import Data, name_of, read
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table, shortened_table
+from shoal.io._options import ReadOptions
 
 if TYPE_CHECKING:
     from shoal.io import Table

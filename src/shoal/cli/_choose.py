@@ -20,7 +20,6 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
-    ReadOptions,
     name_of,
     read,
     refuse_images,
@@ -28,6 +27,7 @@ from shoal.cli._reading import (
 )
 from shoal.cli._runs import filled_folder, refuse_existing
 from shoal.cli._tables import percent, plain_table
+from shoal.io._options import ReadOptions
 
 FILES = ("choose.json", "choose.png")
 

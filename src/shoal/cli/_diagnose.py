@@ -21,13 +21,12 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
-    FileOptions,
-    ReadOptions,
     name_of,
     without_rare_names,
 )
 from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
 from shoal.cli._tables import VERDICTS, findings_table, warn_findings
+from shoal.io._options import FileOptions, ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,6 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, running
 from shoal.cli._reading import (
     Data,
-    ReadOptions,
     h5ad_of,
     name_of,
     pictures_of,
@@ -51,6 +50,7 @@ from shoal.cli._reading import (
 from shoal.cli._report import Shown
 from shoal.cli._tables import show_results, write_results
 from shoal.exceptions import CodedError
+from shoal.io._options import ReadOptions
 
 if TYPE_CHECKING:
     from shoal.io import Table

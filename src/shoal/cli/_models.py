@@ -12,13 +12,12 @@ from shoal.cli._messages import CommandError
 from shoal.cli._options import HONOURED, Encoder, Work, refuse_idle, working
 from shoal.cli._output import Output
 from shoal.cli._reading import (
-    FileOptions,
-    ReadOptions,
     one_or_all,
     refuse_clash,
     refuse_of_images,
     without_rare_values,
 )
+from shoal.io._options import FileOptions, ReadOptions
 
 if TYPE_CHECKING:
     from shoal.cli._fit import Fitted
@@ -63,7 +62,7 @@ class Loaded:
 
         said = set()
         files = one_or_all(data)
-        options = rows.for_batches | {"require_domain": require_domain}
+        options = rows.of_files | {"require_domain": require_domain}
         for table in shoal.io.batches(files, self.schema, **options):
             output.warn_all(one for one in table.messages if one.topic not in said)
             said |= {message.topic for message in table.messages}
@@ -408,14 +407,14 @@ def opened(
     if output.redact and place.checkpoint is not None:
         text = "--checkpoint keeps rows as they are, --redact must not"
         raise CommandError("E002", text, "leave one of them out")
-    from shoal.io.source._format import SourceOptions
+    from shoal.io._options import SourceOptions
     from shoal.scale._fitting import all_messages
     from shoal.scale._running import Where, begin
     from shoal.scale._sampling import draw_table
     from shoal.scale._settings import SETTINGS
 
     files = one_or_all(data)
-    options = SourceOptions(**{**source.for_read, "seed": work.seed, "sample": None})
+    options = SourceOptions(**{**vars(source), "seed": work.seed, "sample": None})
     where = Where(progress=output.progress, **place.options)
     with begin(files, where) as running:
         drawn = draw_table(running, source.sample or SETTINGS.sample, options)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
-from shoal.cli._options import NUMBERS, Speech, with_groups, working
+from shoal.cli._options import NUMBERS, Speech, split_names, with_groups, working
 from shoal.cli._output import Output, running
-from shoal.cli._reading import split_names
 from shoal.cli._report import draw, named
 from shoal.cli._tables import (
     current_counts,

@@ -1,8 +1,9 @@
 """Options: declared once, in groups, read from --config, refused where overlooked."""
 
+import csv
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -89,8 +90,9 @@ def _option(panel: str, default: Any, help: str, *names: str, **more: Any) -> An
     return field(default=default, metadata={"names": names, "facts": facts})
 
 
+READING = "Which rows and columns"
 WORKING, SPEAKING = "How it works", "What it says and writes"
-reading = partial(_option, "Which rows and columns")
+reading = partial(_option, READING)
 working = partial(_option, WORKING)
 speaking = partial(_option, SPEAKING)
 
@@ -105,7 +107,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def spread(**given: Any) -> None:
         for name, group in groups.items():
-            own = {one.name: given.pop(one.name) for one in fields(group)}
+            own = {one.name: _taken(one, given.pop(one.name)) for one in fields(group)}
             given[name] = group(**own)
         command(**given)
 
@@ -131,12 +133,34 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
     ]
 
 
+#: What the reader's options are on a command line, which knows no arrays or tuples.
+TYPES = {
+    Any: str | None,
+    Sequence[str]: list[str],
+    Sequence[str] | None: list[str] | None,
+}
+
+
 def _annotation(hint: Any, declared: Any) -> Any:
     """The type of a field and its option, unless it is annotated with one already."""
     if "facts" not in declared.metadata:
         return hint
-    names = declared.metadata["names"] or [f"--{declared.name.replace('_', '-')}"]
-    return Annotated[hint, typer.Option(*names, **declared.metadata["facts"])]
+    hint = next((ours for one, ours in TYPES.items() if one == hint), hint)
+    names = declared.metadata.get("names") or [f"--{declared.name.replace('_', '-')}"]
+    facts = {"rich_help_panel": READING, **declared.metadata["facts"]}
+    return Annotated[hint, typer.Option(*names, **facts)]
+
+
+def _taken(declared: Any, value: Any) -> Any:
+    """What a command gets of an option: names that were joined by commas, apart."""
+    if not declared.metadata.get("joined"):
+        return value
+    return split_names(value) or declared.default
+
+
+def split_names(given: Sequence[str] | None) -> list[str]:
+    """Names given as ``a,b`` or one by one; quotes protect a comma in a name."""
+    return [name for row in csv.reader(given or ()) for name in row if name]
 
 
 def _set_signature(function: Any, parameters: list[inspect.Parameter]) -> None:

@@ -22,8 +22,9 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, running
-from shoal.cli._reading import Data, FileOptions, name_of, require_h5ad, row_numbers
+from shoal.cli._reading import Data, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
+from shoal.io._options import FileOptions
 from shoal.io._settings import READING
 
 #: Stands for the domain of rows where it plays no part.

@@ -1,17 +1,17 @@
 """The data of a command: which files, rows and columns, and how they are read."""
 
-import csv
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Work, reading, refuse_idle
+from shoal.cli._options import Work, refuse_idle
 from shoal.cli._output import Output
+from shoal.io._options import ReadOptions
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -26,71 +26,11 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Text = str | None
-Words = list[str] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileOptions:
-    """How files are to be read, beyond what their names say."""
-
-    domain_file: Text = reading(None, "Domains, for npy and mtx.", metavar="FILE")
-    format: Text = reading(None, "Format, if the file's name does not tell.")
-    sep: Text = reading(None, "Separator of a CSV file.")
-    encoding: str = reading("utf-8", "Of a text file.")
-    na: Words = reading(None, "Cell that means missing (repeatable).")
-    drop_missing_domain: bool = reading(False, "Leave out rows without domain.")
-
-    @property
-    def for_batches(self) -> dict[str, Any]:
-        """As :func:`shoal.io.batches` takes them."""
-        given = {field.name: getattr(self, field.name) for field in fields(FileOptions)}
-        return given | {"na": tuple(self.na or ())}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadOptions(FileOptions):
-    """Which rows and columns, and what they are."""
-
-    domain: Text = reading(None, "Column: where a row is from.", metavar="COL")
-    id: Text = reading(None, "Column that names the rows.", metavar="COL")
-    label: Text = reading(None, "True classes: held aside, to score.", metavar="COL")
-    group: Text = reading(None, "Group of each domain: ill, well.", metavar="COL")
-    features: Words = reading(None, "Only these columns.", metavar="COL,COL")
-    drop: Words = reading(None, "All but these columns.", metavar="COL,COL")
-    text: Text = reading(None, "Column of text, to count words.", metavar="COL")
-    counts: bool = reading(False, "The columns are counts of words.")
-    layer: Text = reading(None, "Layer of an h5ad file.", metavar="KEY")
-    use_rep: Text = reading(None, "Embedding in an h5ad file.", metavar="KEY")
-    impute: Text = reading(
-        None, "Missing cells: median, mean, drop, keep.", metavar="HOW"
-    )
-    sample: int | None = reading(
-        None, "So many rows, drawn at random; of data in parts, to learn from.", min=2
-    )
-    domain_bins: int | None = reading(None, "Cut a number into domains.", min=2)
-    merge_small: Text = reading(None, "One domain of thin ones.", metavar="NAME")
-    domain_from: Text = reading(None, "Domain in a file's name.", metavar="REGEX")
-    skip_bad: bool = reading(False, "Leave out images that cannot be read.")
-
-    @property
-    def for_read(self) -> dict[str, Any]:
-        """As :func:`shoal.io.read` takes them."""
-        return dict(vars(self)) | {
-            "na": tuple(self.na or ()),
-            "features": split_names(self.features) or None,
-            "drop": tuple(split_names(self.drop)),
-        }
 
 
 def one_or_all(data: Sequence[str]) -> Any:
     """The file, or all of them where there are several."""
     return data[0] if len(data) == 1 else list(data)
-
-
-def split_names(given: Sequence[str] | None) -> list[str]:
-    """Names given as ``a,b`` or one by one; quotes protect a comma in a name."""
-    return [name for row in csv.reader(given or ()) for name in row if name]
 
 
 def name_of(data: Sequence[str]) -> str:
@@ -111,7 +51,7 @@ def read(
 
     _refuse_split_names(data, source)
     refuse_clash(source)
-    table = shoal.io.read(one_or_all(data), seed=seed, **source.for_read)
+    table = shoal.io.read(one_or_all(data), seed=seed, **vars(source))
     if table.kind != "images":
         refuse_of_images(source)
     output.warn_all(table.messages)
@@ -135,7 +75,7 @@ def _refuse_split_names(data: Sequence[str], source: ReadOptions) -> None:
 
 def refuse_clash(source: ReadOptions) -> None:
     """Raise E002 for a column that would be both a feature and something else."""
-    features = split_names(source.features)
+    features = source.features or ()
     for role in ("domain", "id", "label", "group"):
         if getattr(source, role) in features:
             text = f'"{getattr(source, role)}" is named by --{role} and by --features'

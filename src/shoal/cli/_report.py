@@ -10,16 +10,23 @@ import typer
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
-from shoal.cli._options import SafeResults, Speech, Work, speaking, with_groups, working
+from shoal.cli._options import (
+    SafeResults,
+    Speech,
+    Work,
+    speaking,
+    split_names,
+    with_groups,
+    working,
+)
 from shoal.cli._output import Output, running
 from shoal.cli._reading import (
-    FileOptions,
     name_of,
     pictures_of,
     read_picture,
-    split_names,
 )
 from shoal.cli._tables import fitted_classes
+from shoal.io._options import FileOptions
 
 MaybeData = Annotated[
     list[str] | None,

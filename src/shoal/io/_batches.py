@@ -17,8 +17,9 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
+from shoal.io._options import MISSING, SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import MISSING, Content, Format, SourceOptions
+from shoal.io.source._format import Content, Format
 from shoal.io.source._open import (
     are_paths,
     file_names,

@@ -11,9 +11,10 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
 from shoal.io._images import inner_folders, list_images
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._arrays import check_length, check_varied
-from shoal.io.source._format import Content, SourceOptions, is_sparse
+from shoal.io.source._format import Content, is_sparse
 from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, plan_columns

@@ -8,7 +8,7 @@ from shoal.analysis._adapt import Adaptation
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
 from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
-from shoal.io.source._format import SourceOptions
+from shoal.io._options import SourceOptions
 from shoal.scale._exact import TINY, SumMoments, add_up, next_shares
 from shoal.scale._rows import RowReader, known_rule, schema_of, without_gaps
 from shoal.scale._running import Running, Where, begin

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from shoal.exceptions import CodedError
+from shoal.io._options import SourceOptions
 from shoal.io.model._models import load, save
-from shoal.io.source._format import SourceOptions
 from shoal.io.table._table import Message
 from shoal.probability import canonical_order, domain_given_class
 from shoal.scale._exact import (

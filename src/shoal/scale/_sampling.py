@@ -15,9 +15,9 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import digest_json, require_columns
+from shoal.io._options import SourceOptions
 from shoal.io._read import read
 from shoal.io._settings import READING
-from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import words
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table

@@ -15,7 +15,8 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, require
-from shoal.io.source._format import Content, Format, SourceOptions, is_sparse, readable
+from shoal.io._options import SourceOptions
+from shoal.io.source._format import Content, Format, is_sparse, readable
 
 Array = np.ndarray[Any, Any]
 

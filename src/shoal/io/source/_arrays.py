@@ -15,8 +15,9 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, SourceOptions, is_sparse, readable
+from shoal.io.source._format import Content, Format, is_sparse, readable
 
 Array = np.ndarray[Any, Any]
 

@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 
 from shoal.io._files import check_memory, require
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, SourceOptions, readable, sampled
+from shoal.io.source._format import Content, Format, readable, sampled
 
 # Columns are read piece by piece: otherwise whole row groups, a million rows by
 # default, come into memory at once (measured: 120 MiB instead of 300 for 20 columns).

@@ -17,8 +17,9 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import Content, Format, SourceOptions, sampled
+from shoal.io.source._format import Content, Format, sampled
 
 # ---- Files that are not what their names say, told by their first bytes --------------
 

@@ -19,8 +19,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import n_of, quoted, require_columns
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import (
     check_flat,
     comma_decimals,

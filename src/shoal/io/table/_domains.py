@@ -10,8 +10,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._format import SourceOptions
 from shoal.io.table._cells import is_number, numbers, row_number, whole, words
 from shoal.io.table._columns import looks_like_label
 from shoal.io.table._table import Message

@@ -17,7 +17,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
-from shoal.io.source._format import MISSING, is_sparse
+from shoal.io._options import MISSING
+from shoal.io.source._format import is_sparse
 from shoal.io.table._cells import count_words, is_number, row_number, sentinels, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
