@@ -1,4 +1,4 @@
-"""Networks that several runs share, kept once trained; the supervised ceiling."""
+"""Networks that several runs share, kept once trained."""
 
 import json
 from collections.abc import Callable
@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from shoal.io.extend import whole_file
-from shoal.probability import shift_prior
 from shoal.vision import ImageDiscriminator
 from shoal.vision.extend import digest_rows
 from shoal_bench.image_problems import ImageProblem, open_weights
@@ -18,60 +16,7 @@ from shoal_bench.scan import SCAN
 from shoal_bench.scan_files import read_scan, write_scan
 from shoal_bench.spec import Setting
 
-# ---- The supervised ceiling: the same network, taught with the true labels -----------
-
 Array = NDArray[Any]
-
-
-class SupervisedOracle:
-    """A network fitted to true labels, which knows each domain's true class mix.
-
-    Parameters
-    ----------
-    network : ImageDiscriminator
-        Settings and initialization; cloned and fitted to labels instead of domains.
-
-    Attributes
-    ----------
-    network_ : ImageDiscriminator
-        Its ``classes_`` are the labels seen.
-    label_weight_ : ndarray of shape (n_labels,)
-        Share of each label among the training rows.
-    """
-
-    def __init__(self, network: ImageDiscriminator) -> None:
-        self.network = network
-
-    def fit(self, X: Any, labels: Any) -> "SupervisedOracle":
-        """Learn the labels of images; the best epoch is by held-out cross-entropy."""
-        self.network_ = clone(self.network).fit(X, np.asarray(labels))
-        _, counts = np.unique(np.asarray(labels), return_counts=True)
-        self.label_weight_ = counts / counts.sum()
-        return self
-
-    def predict(self, X: Any, domains: Any, prevalence: Any) -> Array:
-        """Label of each image, given its domain's true class mix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, h, w, 3)
-        domains : array-like of shape (n_samples,)
-            Row of ``prevalence`` that each image's domain has.
-        prevalence : array-like of shape (n_domains, n_classes)
-            True p_d(y); column y is label y.
-        """
-        mixes = np.asarray(prevalence)[:, self.network_.classes_]
-        proba = self.network_.predict_proba(X)
-        codes = np.asarray(domains)
-        found = np.empty(len(proba), dtype=np.intp)
-        for domain, mix in enumerate(mixes):
-            rows = codes == domain
-            posterior = shift_prior(proba[rows], self.label_weight_, mix)
-            found[rows] = self.network_.classes_[posterior.argmax(axis=1)]
-        return found
-
-
-# ---- image kept ----------------------------------------------------------------------
 
 NAME_LENGTH = 32
 VIEW_SEED = 0

@@ -5,7 +5,7 @@ the data; see :mod:`shoal_bench.image_kept` for what is trained once.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 
 from shoal.ddfa import DDFA
 from shoal.mixture import DomainMixture
+from shoal.validation import check_choice
 from shoal.vision import FineTuning, ImageDiscriminator, ImageMixture
 from shoal_bench import paper
 from shoal_bench.image_kept import (
-    SupervisedOracle,
     about_network,
     kept_discriminator,
     problem_digest,
     trained_scan,
 )
 from shoal_bench.image_problems import ImageProblem, open_weights, random_weights
-from shoal_bench.methods import Answer, register
+from shoal_bench.methods import Answer, register, supervised_classes
 from shoal_bench.scan import SCAN
 
 Array = NDArray[Any]
 
-TUNED, PLAIN = FineTuning(), SCAN()
+USUAL_WEIGHTS = "simclr_resnet18"
+PLAIN = SCAN()
 STAGES = ("published", "anchored", "best")
 CLUSTERED = ("clean", "published")
 RANDOM_WEIGHTS = ("he", "torch")
@@ -42,48 +43,40 @@ RANDOM_CLUSTERS = 3
 # ---- ours ------------------------------------------------------------------------
 
 
-@register("ours_end_to_end")
+@register(
+    "ours_end_to_end",
+    backbone=USUAL_WEIGHTS,
+    n_components=128,
+    search=False,
+    n_starts=1,
+    doubt=1.0,
+    refit=False,
+    compile=False,
+    **asdict(FineTuning()),
+)
 def _ours_end_to_end(
     problem: ImageProblem,
     seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    n_components: int | None = 128,
-    search: bool = False,
-    n_starts: int = 1,
-    doubt: float = 1.0,
-    refit: bool = False,
-    epochs: int = TUNED.epochs,
-    warmup: float = TUNED.warmup,
-    batch_size: int = TUNED.batch_size,
-    backbone_rate: float = TUNED.backbone_rate,
-    head_rate: float = TUNED.head_rate,
-    domain_rate: float = TUNED.domain_rate,
-    weight_decay: float = TUNED.weight_decay,
-    self_label: float = TUNED.self_label,
-    threshold: float = TUNED.threshold,
-    temperature: float = TUNED.temperature,
-    view: str = TUNED.view,
-    told: bool = TUNED.told,
-    second_view: str = TUNED.second_view,
-    consistency: float = TUNED.consistency,
-    n_neighbours: int = TUNED.n_neighbours,
-    average: float = TUNED.average,
-    batch_norm: str = TUNED.batch_norm,
-    compile: bool = False,
+    backbone: str,
+    n_components: int | None,
+    search: bool,
+    n_starts: int,
+    doubt: float,
+    refit: bool,
+    compile: bool,
+    **tuned: Any,
 ) -> Answer:
     """ImageMixture; ``epochs=0`` is its frozen solution."""
-    given = locals()
-    tuning = FineTuning(**{field.name: given[field.name] for field in fields(TUNED)})
+    tuning = FineTuning(**tuned)
     frozen = _frozen_mixture(problem, seed, backbone, n_components, search, n_starts)
     model = frozen.set_params(doubt=doubt, refit=refit, compile=compile)
-    if epochs:
+    if tuning.epochs:
         model = frozen.tune(problem.X, problem.domains, tuning)
     best = max(
         model.history_, key=lambda record: record["held_out"], default={"epoch": 0}
     )
     notes = {
-        "settings": asdict(tuning) if epochs else None,
+        "settings": asdict(tuning) if tuning.epochs else None,
         "score": model.score(problem.X_test, problem.domains_test),
         "fine_tuned": model.fine_tuned_,
         "gain": model.gain_[0],
@@ -128,209 +121,150 @@ def _frozen_mixture(
 # ---- the paper's -----------------------------------------------------------------
 
 
-@register("scan")
-def _scan(
-    problem: ImageProblem,
-    seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    epochs: int = PLAIN.epochs,
-    head_epochs: int = PLAIN.head_epochs,
-    self_label_epochs: int = PLAIN.self_label_epochs,
-    learning_rate: float = PLAIN.learning_rate,
-    entropy_weight: float = PLAIN.entropy_weight,
-    batch_size: int = PLAIN.batch_size,
-) -> Answer:
+SCAN_SETTINGS = {
+    name: getattr(PLAIN, name)
+    for name in (
+        "epochs",
+        "head_epochs",
+        "self_label_epochs",
+        "learning_rate",
+        "entropy_weight",
+        "batch_size",
+    )
+}
+
+
+@register("scan", backbone=USUAL_WEIGHTS, **SCAN_SETTINGS)
+def _scan(problem: ImageProblem, seed: int, **settings: Any) -> Answer:
     """SCAN's arg max; class shares among each domain's rows as prevalences."""
-    model = trained_scan(**locals())
+    model = trained_scan(problem, seed, **settings)
     prevalence = np.zeros((problem.n_domains, problem.n_classes))
     np.add.at(prevalence, (problem.domains, model.predict(problem.X)), 1)
     prevalence /= prevalence.sum(axis=1, keepdims=True)
     return Answer(model.predict(problem.X_test), prevalence, {"loss": model.loss_})
 
 
-@register("scan_prior")
-def _scan_prior(
-    problem: ImageProblem,
-    seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    epochs: int = PLAIN.epochs,
-    head_epochs: int = PLAIN.head_epochs,
-    self_label_epochs: int = PLAIN.self_label_epochs,
-    learning_rate: float = PLAIN.learning_rate,
-    entropy_weight: float = PLAIN.entropy_weight,
-    batch_size: int = PLAIN.batch_size,
-) -> Answer:
+@register("scan_prior", backbone=USUAL_WEIGHTS, **SCAN_SETTINGS)
+def _scan_prior(problem: ImageProblem, seed: int, **settings: Any) -> Answer:
     """SCAN that is told the domain, as our methods are."""
-    scan = trained_scan(**locals())
+    scan = trained_scan(problem, seed, **settings)
     model = scan.with_domain_prior(problem.X, problem.domains)
     classes = model.predict(problem.X_test, problem.domains_test)
     score = model.score(problem.X_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, "loss": scan.loss_})
 
 
-@register("ddfa_si")
+#: Of the network, then of the stages after it; from trained weights.
+DDFA_SETTINGS: dict[str, Any] = {
+    "epochs": 25,
+    "learning_rates": "1e-4,3e-4",
+    "batch_size": 512,
+    "view": "crop",
+    "compile": False,
+    "n_clusters": None,
+    "clustered": "clean",
+    "stages": "published",
+    "stage_seed": None,
+}
+
+
+@register(
+    "ddfa_si",
+    backbone=USUAL_WEIGHTS,
+    scan_epochs=PLAIN.epochs,
+    scan_learning_rate=PLAIN.learning_rate,
+    **DDFA_SETTINGS,
+)
 def _ddfa_si(
     problem: ImageProblem,
     seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    scan_epochs: int = PLAIN.epochs,
-    scan_learning_rate: float = PLAIN.learning_rate,
-    epochs: int = 25,
-    learning_rates: str = "1e-4,3e-4",
-    batch_size: int = 512,
-    view: str = "crop",
-    n_clusters: int | None = None,
-    clustered: str = "clean",
-    stages: str = "published",
-    stage_seed: int | None = None,
-    compile: bool = False,
+    backbone: str,
+    scan_epochs: int,
+    scan_learning_rate: float,
+    **settings: Any,
 ) -> Answer:
     """DDFA whose discriminator starts from SCAN."""
 
     def start() -> Any:
-        scan = trained_scan(
-            problem,
-            seed,
-            backbone,
-            epochs=scan_epochs,
-            learning_rate=scan_learning_rate,
-        )
-        return scan.backbone_
+        rates = {"epochs": scan_epochs, "learning_rate": scan_learning_rate}
+        return trained_scan(problem, seed, backbone, **rates).backbone_
 
-    network = ImageDiscriminator(
-        epochs=epochs,
-        learning_rate=read_rates(learning_rates),
-        batch_size=batch_size,
-        view=view,
-        compile=compile,
-        random_state=seed,
-    )
     origin = f"scan of {backbone}, {scan_epochs} epochs at {scan_learning_rate:g}"
-    n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
-    return _ddfa(
-        problem, seed, network, origin, n_clusters, clustered, stages, stage_seed, start
-    )
+    return _ddfa(problem, seed, origin, start=start, **settings)
 
 
-@register("ddfa_spi")
+@register("ddfa_spi", backbone=USUAL_WEIGHTS, **DDFA_SETTINGS)
 def _ddfa_spi(
-    problem: ImageProblem,
-    seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    epochs: int = 25,
-    learning_rates: str = "1e-4,3e-4",
-    batch_size: int = 512,
-    view: str = "crop",
-    n_clusters: int | None = None,
-    clustered: str = "clean",
-    stages: str = "published",
-    stage_seed: int | None = None,
-    compile: bool = False,
+    problem: ImageProblem, seed: int, backbone: str, **settings: Any
 ) -> Answer:
     """DDFA whose discriminator starts from self-supervised weights."""
-    network = ImageDiscriminator(
-        open_weights(problem, backbone),
-        epochs=epochs,
-        learning_rate=read_rates(learning_rates),
-        batch_size=batch_size,
-        view=view,
-        compile=compile,
-        random_state=seed,
-    )
-    n_clusters = _n_clusters(n_clusters, problem.n_classes, stages)
-    return _ddfa(
-        problem, seed, network, backbone, n_clusters, clustered, stages, stage_seed
-    )
+    weights = open_weights(problem, backbone)
+    return _ddfa(problem, seed, backbone, backbone=weights, **settings)
 
 
-@register("ddfa_ri")
+@register(
+    "ddfa_ri",
+    depth=34,
+    start="he",
+    dropout=PUBLISHED_DROPOUT,
+    norms="anew",
+    **{
+        **DDFA_SETTINGS,
+        "epochs": 100,
+        "learning_rates": "1e-3",
+        "batch_size": 64,
+        "view": "weak",
+    },
+)
 def _ddfa_ri(
-    problem: ImageProblem,
-    seed: int,
-    *,
-    depth: int = 34,
-    dropout: float = PUBLISHED_DROPOUT,
-    start: str = "he",
-    norms: str = "anew",
-    epochs: int = 100,
-    learning_rates: str = "1e-3",
-    batch_size: int = 64,
-    view: str = "weak",
-    n_clusters: int | None = None,
-    clustered: str = "clean",
-    stages: str = "published",
-    stage_seed: int | None = None,
-    compile: bool = False,
+    problem: ImageProblem, seed: int, depth: int, start: str, **settings: Any
 ) -> Answer:
     """DDFA whose discriminator starts at random, with dropout.
 
     ``start`` says how: as ours do (He), or as torch draws weights, which is published.
     """
-    if start not in RANDOM_WEIGHTS:
-        raise ValueError(f"start must be one of {RANDOM_WEIGHTS}, got {start!r}")
-    network = ImageDiscriminator(
-        f"resnet{depth}-cifar",
-        dropout=dropout,
-        norms=norms,
-        epochs=epochs,
-        learning_rate=read_rates(learning_rates),
-        batch_size=batch_size,
-        view=view,
-        compile=compile,
-        random_state=seed,
-    )
+    check_choice(RANDOM_WEIGHTS, start=start)
     origin, weights = f"random, {depth} layers", None
     if start == "torch":
         origin, weights = f"{origin}, torch", partial(random_weights, depth, seed)
-    published = RANDOM_CLUSTERS * problem.n_classes
-    n_clusters = _n_clusters(n_clusters, published, stages)
     return _ddfa(
         problem,
         seed,
-        network,
         origin,
-        n_clusters,
-        clustered,
-        stages,
-        stage_seed,
-        weights,
+        backbone=f"resnet{depth}-cifar",
+        start=weights,
+        clusters_per_class=RANDOM_CLUSTERS,
+        **settings,
     )
 
 
-@register("oracle")
+@register(
+    "oracle",
+    backbone=USUAL_WEIGHTS,
+    epochs=20,
+    learning_rates="3e-4,1e-3",
+    decay=0.85,
+    head_factor=10.0,
+    batch_size=512,
+    view="weak",
+    compile=False,
+)
 def _oracle(
     problem: ImageProblem,
     seed: int,
-    *,
-    backbone: str = "simclr_resnet18",
-    epochs: int = 20,
-    learning_rates: str = "3e-4,1e-3",
-    decay: float = 0.85,
-    head_factor: float = 10.0,
-    batch_size: int = 512,
-    view: str = "weak",
-    compile: bool = False,
+    backbone: str,
+    learning_rates: str,
+    **settings: Any,
 ) -> Answer:
     """The same network taught with labels, told the true class mixes."""
-    truth = problem.truth
     network = ImageDiscriminator(
         open_weights(problem, backbone),
-        epochs=epochs,
         learning_rate=read_rates(learning_rates),
-        decay=decay,
-        head_factor=head_factor,
-        batch_size=batch_size,
-        view=view,
-        compile=compile,
         random_state=seed,
+        **settings,
     )
-    model = SupervisedOracle(network).fit(problem.X, truth.labels)
-    classes = model.predict(problem.X_test, problem.domains_test, truth.prevalence)
-    return Answer(classes, truth.prevalence, about_network(model.network_))
+    classes = supervised_classes(network, problem)
+    return Answer(classes, problem.truth.prevalence, about_network(network))
 
 
 # ---- their parts -----------------------------------------------------------------
@@ -339,15 +273,18 @@ def _oracle(
 def _ddfa(
     problem: ImageProblem,
     seed: int,
-    network: ImageDiscriminator,
     origin: str,
-    n_clusters: int,
+    *,
+    learning_rates: str,
+    n_clusters: int | None,
     clustered: str,
     stages: str,
     stage_seed: int | None,
     start: Callable[[], Any] | None = None,
+    clusters_per_class: int = 1,
+    **settings: Any,
 ) -> Answer:
-    """The stages after discrimination, on the q(d|x) of a network.
+    """A network of q(d|x), and the stages after it.
 
     ``"published"``: k-means, one random NMF and the pseudo-inverse; ``"anchored"``: the
     same with anchors by SPA in NMF's place (with as many clusters as classes, every
@@ -356,12 +293,17 @@ def _ddfa(
     each that was fitted, and clean ones of those held out. With ``stage_seed`` they
     start elsewhere, on the very network of ``seed``.
     """
-    seed = seed if stage_seed is None else stage_seed
-    if stages not in STAGES:
-        raise ValueError(f"stages must be one of {STAGES}, got {stages!r}")
-    if clustered not in CLUSTERED:
-        raise ValueError(f"clustered must be one of {CLUSTERED}, got {clustered!r}")
+    check_choice(STAGES, stages=stages)
+    check_choice(CLUSTERED, clustered=clustered)
+    if n_clusters is None:
+        n_clusters = clusters_per_class * problem.n_classes
+    elif stages == "best":
+        raise ValueError(f"stages='best' chooses n_clusters itself, got {n_clusters}")
+    network = ImageDiscriminator(
+        learning_rate=read_rates(learning_rates), random_state=seed, **settings
+    )
     found = kept_discriminator(problem, network, origin, start)
+    seed = seed if stage_seed is None else stage_seed
     if stages == "best":
         model = DDFA(problem.n_classes, discriminator=_identity, random_state=seed)
     else:
@@ -377,13 +319,6 @@ def _ddfa(
     classes = model.predict(found.q_test, problem.domains_test)
     score = model.score(found.q_test, problem.domains_test)
     return Answer(classes, model.prevalence_, {"score": score, **found.about})
-
-
-def _n_clusters(given: int | None, published: int, stages: str) -> int:
-    """The m of published stages; ours choose it themselves."""
-    if given is not None and stages == "best":
-        raise ValueError(f"stages='best' chooses n_clusters itself, got {given}")
-    return published if given is None else given
 
 
 def _identity(domain_given_x: Array) -> Array:

@@ -1,11 +1,10 @@
 """The methods of the benchmark by name, and those that fit on features.
 
-A method is a function of a problem and a seed; its keyword arguments are the settings
-that a spec may change. Methods on pixels register themselves when
-``shoal_bench.image_methods`` is imported, which needs the extra ``[vision]``.
+A method is a function of a problem, a seed and the settings that a spec may change.
+Methods on pixels register themselves when ``shoal_bench.image_methods`` is imported,
+which needs the extra ``[vision]``.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -101,36 +100,39 @@ class Method:
     """A method that can run: ``answer(problem, seed, **settings)``."""
 
     name: str
-    answer: Callable[..., Answer]
+    function: Callable[..., Answer]
+    settings: Mapping[str, Any]  # all that it takes, as they are unless set
 
     @property
     def entry(self) -> Entry:
         """How tables show it."""
         return METHODS[self.name]
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Names and defaults of the settings that it takes."""
-        parameters = inspect.signature(self.answer).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    def answer(self, problem: Any, seed: int, **chosen: Any) -> Answer:
+        """What it says about a problem, with some settings other than usual."""
+        return self.function(problem, seed, **{**self.settings, **chosen})
 
 
 _REGISTERED: dict[str, Method] = {}
 
 
-def register(name: str) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Decorate ``function(problem, seed, *, setting=default, ...) -> Answer``.
+def register(
+    name: str, **settings: Any
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Decorate ``function(problem, seed, **settings) -> Answer``.
 
     Parameters
     ----------
     name : str
         A key of ``METHODS``.
+    **settings
+        What a spec may set, each with its usual value.
     """
     if name not in METHODS:
         raise ValueError(f"method must be one of {list(METHODS)}, got {name!r}")
 
     def keep(function: Callable[..., Answer]) -> Callable[..., Answer]:
-        _REGISTERED[name] = Method(name, function)
+        _REGISTERED[name] = Method(name, function, settings)
         return function
 
     return keep
@@ -167,8 +169,8 @@ def absent(name: str) -> CodedError | None:
 # ---- methods that fit on features ------------------------------------------------
 
 
-@register("ours_frozen")
-def _ours_frozen(problem: Problem, seed: int, *, search: bool = False) -> Answer:
+@register("ours_frozen", search=False)
+def _ours_frozen(problem: Problem, seed: int, search: bool) -> Answer:
     return _fit(
         DomainMixture(problem.n_classes, search=search, random_state=seed), problem
     )
@@ -179,37 +181,37 @@ def _ddfa_best(problem: Problem, seed: int) -> Answer:
     return _fit(DDFA(problem.n_classes, random_state=seed), problem)
 
 
-@register("ddfa_mlp")
-def _ddfa_mlp(problem: Problem, seed: int, *, n_clusters: int | None = None) -> Answer:
+@register("ddfa_mlp", n_clusters=None)
+def _ddfa_mlp(problem: Problem, seed: int, n_clusters: int | None) -> Answer:
     model = paper.ddfa(problem.n_classes, n_clusters=n_clusters, random_state=seed)
     return _fit(model, problem)
 
 
-@register("naive")
-def _naive(problem: Problem, seed: int, *, n_clusters: int | None = None) -> Answer:
+@register("naive", n_clusters=None)
+def _naive(problem: Problem, seed: int, n_clusters: int | None) -> Answer:
     return _fit_naive(problem, "identity", n_clusters, seed)
 
 
-@register("naive_pca")
-def _naive_pca(problem: Problem, seed: int, *, n_clusters: int | None = None) -> Answer:
+@register("naive_pca", n_clusters=None)
+def _naive_pca(problem: Problem, seed: int, n_clusters: int | None) -> Answer:
     reduced = PCA(_n_dimensions(problem), random_state=seed)
     return _fit_naive(problem, reduced, n_clusters, seed)
 
 
-@register("naive_ica")
-def _naive_ica(problem: Problem, seed: int, *, n_clusters: int | None = None) -> Answer:
+@register("naive_ica", n_clusters=None)
+def _naive_ica(problem: Problem, seed: int, n_clusters: int | None) -> Answer:
     reduced = FastICA(_n_dimensions(problem), max_iter=1000, random_state=seed)
     return _fit_naive(problem, reduced, n_clusters, seed)
 
 
-@register("kmeans")
-def _kmeans(problem: Problem, seed: int, *, n_init: int = 10) -> Answer:
+@register("kmeans", n_init=10)
+def _kmeans(problem: Problem, seed: int, n_init: int) -> Answer:
     model = KMeans(problem.n_classes, n_init=n_init, random_state=seed)
     return _cluster(model, problem)
 
 
-@register("gmm")
-def _gmm(problem: Problem, seed: int, *, n_init: int = 3) -> Answer:
+@register("gmm", n_init=3)
+def _gmm(problem: Problem, seed: int, n_init: int) -> Answer:
     model = GaussianMixture(problem.n_classes, n_init=n_init, random_state=seed)
     return _cluster(model, problem)
 
@@ -223,8 +225,17 @@ def _majority(problem: Problem, seed: int) -> Answer:
 @register("reference")
 def _reference(problem: Problem, seed: int) -> Answer:
     """Logistic regression with labels, moved to each domain's true class mix."""
-    truth = problem.truth
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    return Answer(supervised_classes(model, problem))
+
+
+def supervised_classes(model: Any, problem: Problem) -> Array:
+    """Labels of the test rows by a classifier taught with labels.
+
+    Its probabilities are moved from the class mix of the training rows to the true one
+    of each domain.
+    """
+    truth = problem.truth
     model.fit(problem.X, truth.labels)
     seen = model.classes_  # a class may have no rows in small problems
     proba = np.zeros((len(problem.X_test), problem.n_classes))
@@ -234,7 +245,7 @@ def _reference(problem: Problem, seed: int) -> Answer:
     for domain, prevalence in enumerate(truth.prevalence):
         rows = problem.domains_test == domain
         classes[rows] = shift_prior(proba[rows], source, prevalence).argmax(axis=1)
-    return Answer(classes)
+    return classes
 
 
 def _fit(model: Any, problem: Problem) -> Answer:

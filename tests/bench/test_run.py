@@ -215,8 +215,8 @@ def test_absent_packages_are_named(monkeypatch):
 def test_methods_register_under_known_names_only(monkeypatch):
     monkeypatch.setattr(methods, "_REGISTERED", dict(methods._REGISTERED))
 
-    @methods.register("oracle")
-    def cheat(problem, seed, *, depth=18):
+    @methods.register("oracle", depth=18)
+    def cheat(problem, seed, depth):
         return Answer(problem.truth.labels_test)
 
     assert methods.absent("oracle") is None

@@ -22,7 +22,8 @@ from shoal.vision._images import ImageSet, normalize  # noqa: E402
 from shoal.vision._nets import resnet  # noqa: E402
 from shoal.vision._rows import hold_out, settle_norms  # noqa: E402
 from shoal.vision.augment import Identity, RandomResizedCrop  # noqa: E402
-from shoal_bench.image_kept import SupervisedOracle  # noqa: E402
+from shoal_bench.methods import supervised_classes  # noqa: E402
+from shoal_bench.problems import Problem, Truth  # noqa: E402
 
 
 def discriminator(net, **settings):
@@ -235,15 +236,20 @@ def test_naive_variants_cluster_its_features(fitted, images, representation):
 
 
 def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
-    model = SupervisedOracle(discriminator(tiny_net)).fit(images.X, images.labels)
-    found = model.predict(images.X, images.domains, images.prevalence)
-    proba = model.network_.predict_proba(images.X)
+    network = discriminator(tiny_net)
+
+    def answer(prevalence):
+        truth = Truth(images.labels, images.labels, prevalence)
+        rows = images.X, images.domains
+        return supervised_classes(network, Problem(3, *rows, *rows, truth))
+
+    found = answer(images.prevalence)
+    proba = network.predict_proba(images.X)
     share = np.bincount(images.labels) / 300
     wanted = (proba / share * images.prevalence[images.domains]).argmax(axis=1)
     assert_array_equal(found, wanted)
     assert np.mean(found == images.labels) > 0.9
-    none_of_class_1 = np.tile([0.5, 0.0, 0.5], (4, 1))
-    assert 1 not in model.predict(images.X, images.domains, none_of_class_1)
+    assert 1 not in answer(np.tile([0.5, 0.0, 0.5], (4, 1)))
 
 
 # ---- bad input -------------------------------------------------------------------
