@@ -77,7 +77,7 @@ def _mean(points: Array, weight: Array | None, rows: Array) -> Array:
 
 # ---- Point masses: the discretization in the proof of Theorem 2 ----------------------
 
-# Directions on which rows are sorted to find neighbours: each prunes what is left.
+# Directions along which rows are sorted to rule out most of them as masses.
 N_DIRECTIONS = 4
 # Rows to try, in units of 1 / epsilon: no mass escapes but for a chance of exp(-25).
 N_TRIES = 25
@@ -121,20 +121,29 @@ def find_point_masses(
     >>> find_point_masses([[0.0], [0.5], [0.5], [0.9]], epsilon=0.5)
     (array([[0.5]]), array([0.5]))
     """
-    _check_masses(epsilon, tol)
+    if not 0 < epsilon <= 1:
+        raise ValueError(f"epsilon must be a share, 0 < epsilon <= 1, got {epsilon!r}")
+    if not 0 <= tol < np.inf:
+        raise ValueError(f"tol must be finite and not negative, got {tol!r}")
     rows, share = _merge_copies(np.asarray(points), sample_weight)
-    neighbours = _Neighbours(rows, tol)
+    tree = KDTree(rows)
     enough = epsilon * (1 - 1e-9)  # the last bits of a sum decide nothing
     alive = np.ones(len(rows), dtype=bool)
+
+    def around(point: Array) -> Array:
+        near = tree.query_ball_point(point, tol, p=np.inf, return_sorted=True)
+        rows_near = np.asarray(near, dtype=np.intp)
+        return rows_near[alive[rows_near]]
+
     found: list[tuple[float, Array]] = []
-    for row in _candidates(share, neighbours.mass_bound(share), enough):
+    for row in _candidates(share, _mass_bound(rows, share, tol), enough):
         if not alive[row]:
             continue
-        near = neighbours.around(rows[row], alive)
+        near = around(rows[row])
         if share[near].sum() < enough:
             continue
         middle = (rows[near].min(axis=0) + rows[near].max(axis=0)) / 2
-        near = neighbours.around(middle, alive)
+        near = around(middle)
         alive[near] = False
         found.append((float(share[near].sum()), middle))
     found.sort(key=lambda mass: -mass[0])
@@ -151,13 +160,6 @@ def assign_to_masses(points: ArrayLike, locations: Array, tol: float = 1e-6) -> 
     tree = KDTree(locations.astype(float))
     _, mass = tree.query(rows.astype(float), p=np.inf, distance_upper_bound=beyond)
     return np.asarray(mass, dtype=np.intp)
-
-
-def _check_masses(epsilon: Any, tol: Any) -> None:
-    if not 0 < epsilon <= 1:
-        raise ValueError(f"epsilon must be a share, 0 < epsilon <= 1, got {epsilon!r}")
-    if not 0 <= tol < np.inf:
-        raise ValueError(f"tol must be finite and not negative, got {tol!r}")
 
 
 def _merge_copies(points: Array, sample_weight: Any) -> tuple[Array, Array]:
@@ -185,48 +187,24 @@ def _candidates(share: Array, bound: Array, enough: float) -> Array:
     return possible[np.argsort(-bound[possible], kind="stable")]
 
 
-class _Neighbours:
-    """Rows within ``tol`` of a point in every column, by sorted projections.
+def _mass_bound(rows: Array, share: Array, tol: float) -> Array:
+    """Weight that a ball around each row can have at most.
 
     Directions have unit 1-norm, so close points are as close on each of them.
     """
-
-    def __init__(self, rows: Array, tol: float) -> None:
-        rng = np.random.default_rng(0)  # only the speed depends on the directions
-        directions = rng.normal(size=(rows.shape[1], N_DIRECTIONS))
-        self.directions = directions / np.abs(directions).sum(axis=0)
-        self.projected = rows @ self.directions
-        self.tol = tol
-        rounding = 8 * np.finfo(rows.dtype).eps * np.abs(rows).max()
-        self.slack = tol * (1 + 1e-9) + rounding
-        self.order = np.argsort(self.projected[:, 0], kind="stable")
-        self.sorted = self.projected[self.order, 0]
-        self.columns = np.asfortranarray(rows)
-        self.widest_first = np.argsort(-rows.var(axis=0), kind="stable")
-
-    def mass_bound(self, share: Array) -> Array:
-        """Weight that a ball around each row can have at most."""
-        bound = np.full(len(share), np.inf)
-        for values in self.projected.T:
-            order = np.argsort(values)
-            along = values[order]
-            total = np.concatenate([[0], np.cumsum(share[order])])
-            low = np.searchsorted(along, values - self.slack, side="left")
-            high = np.searchsorted(along, values + self.slack, side="right")
-            bound = np.minimum(bound, total[high] - total[low])
-        return bound
-
-    def around(self, point: Array, alive: Array) -> Array:
-        """Find the living rows within ``tol`` of a point, as indices."""
-        value = point @ self.directions[:, 0]
-        low = np.searchsorted(self.sorted, value - self.slack, side="left")
-        high = np.searchsorted(self.sorted, value + self.slack, side="right")
-        near = self.order[low:high]
-        near = near[alive[near]]
-        for column in self.widest_first:  # few rows survive the first columns
-            gap = np.abs(self.columns[near, column] - point[column])
-            near = near[gap <= self.tol]
-        return near
+    rng = np.random.default_rng(0)
+    directions = rng.normal(size=(rows.shape[1], N_DIRECTIONS))
+    directions /= np.abs(directions).sum(axis=0)
+    slack = tol * (1 + 1e-9) + 8 * np.finfo(rows.dtype).eps * np.abs(rows).max()
+    bound = np.full(len(share), np.inf)
+    for values in (rows @ directions).T:
+        order = np.argsort(values)
+        along = values[order]
+        total = np.concatenate([[0], np.cumsum(share[order])])
+        low = np.searchsorted(along, values - slack, side="left")
+        high = np.searchsorted(along, values + slack, side="right")
+        bound = np.minimum(bound, total[high] - total[low])
+    return bound
 
 
 class PointMassDiscretizer(DiscretizerBase):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
 
-from shoal.validation import row_weights
+from shoal.validation import check_choice, row_weights
 
 Array = np.ndarray[Any, Any]
 
@@ -99,11 +99,7 @@ def fit_calibration(
            [0.75, 0.25],
            [0.25, 0.75]])
     """
-    if method not in CALIBRATIONS:
-        raise ValueError(
-            f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))} or None, "
-            f"got {method!r}"
-        )
+    check_choice(CALIBRATIONS, method=method)
     logits = _log(domain_given_x)
     codes = np.asarray(codes)
     n_domains = logits.shape[1]
