@@ -2,7 +2,10 @@
 
 For ``src/shoal`` and ``src/shoal_bench``: files, lines of code (neither blank, comment
 nor docstring), names in ``__all__``, the longest module, and how long functions are
-(all their lines but the docstring). Also how many of our files a ``shoal fit`` of the
+(all their lines but the docstring), and how many pairs of files (or places in one file)
+share six lines of code that are alike but for names, numbers and texts. At least three
+of the six must call or decide something: signatures, settings and imports look alike
+everywhere. Also how many of our files a ``shoal fit`` of the
 penguins visits: those with a function that runs, importing not counted.
 
 ``--check`` compares with what was agreed on and ends with 1 where it is not met;
@@ -12,14 +15,18 @@ penguins visits: those with a function that runs, importing not counted.
 import argparse
 import ast
 import contextlib
+import io
+import keyword
 import math
 import os
 import statistics
 import sys
 import tempfile
 import threading
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -61,13 +68,14 @@ class Number:
 def measure(package: Path) -> dict[str, Number]:
     """All numbers of a package that can be read from its files."""
     code = n_files = names = 0
-    modules, functions = [], []
+    modules, functions, shapes = [], [], {}
     for path in sorted(package.rglob("*.py")):
         text, place = path.read_text(), str(path.relative_to(package.parent))
         tree = ast.parse(text)
         n_files += 1
         code += lines_of_code(text, tree)
         names += names_offered(tree)
+        shapes[place] = shape_of(text)
         modules.append(Number(len(text.splitlines()), place))
         functions += [
             Number(length(node), f"{place}:{node.name}")
@@ -83,6 +91,7 @@ def measure(package: Path) -> dict[str, Number]:
         "median function": Number(int(statistics.median(lengths))),
         "p90 function": Number(lengths[math.ceil(0.9 * len(lengths)) - 1]),
         "largest function": max(functions, key=lambda one: one.value),
+        "pairs of like logic": Number(pairs(shapes)),
     }
 
 
@@ -122,6 +131,45 @@ def names_offered(tree: ast.Module) -> int:
         and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
         and isinstance(node.value, ast.List | ast.Tuple)
     )
+
+
+# ---- places of like logic ------------------------------------------------------------
+
+#: Lines that are compared, and how many of them must call or decide something.
+RUN, ACTING = 6, 3
+ACTS = {"(", "if", "for", "while", "with", "return", "yield", "raise"}
+SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT,
+          tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}  # fmt: skip
+
+
+def shape_of(text: str) -> list[str]:
+    """Lines of code with a sign for every name, number and text, without imports."""
+    lines: dict[int, str] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in SILENT:
+            own = token.type == tokenize.OP or keyword.iskeyword(token.string)
+            sign = token.string if own else tokenize.tok_name[token.type]
+            lines[token.start[0]] = f"{lines.get(token.start[0], '')} {sign}"
+    wordless = {"", " STRING", " )", " ]", " }"}  # docstrings, ends of calls
+    kept = [line for line in lines.values() if line not in wordless]
+    return [line for line in kept if not line.startswith((" from", " import"))]
+
+
+def pairs(shapes: dict[str, list[str]]) -> int:
+    """Pairs of files (or twice one file) that share a run of lines."""
+    places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    for name, lines in shapes.items():
+        for first in range(len(lines) - RUN + 1):
+            run = tuple(lines[first : first + RUN])
+            if sum(not ACTS.isdisjoint(line.split()) for line in run) >= ACTING:
+                places.setdefault(run, []).append((name, first))
+    found = {
+        (one, other)
+        for known in places.values()
+        for (one, first), (other, again) in combinations(known, 2)
+        if one != other or again >= first + RUN  # not the same lines once more
+    }
+    return len(found)
 
 
 # ---- a fit, and the files it visits --------------------------------------------------

@@ -4,6 +4,7 @@ A record is one JSON file with the command, the settings, the versions, a summar
 all runs. A run is known by its key; what the file already holds is not done again.
 """
 
+import argparse
 import json
 import platform
 from collections.abc import Callable, Hashable, Iterable
@@ -21,6 +22,15 @@ FOLDER = Path(__file__).parents[2] / "results" / "tabular"
 
 Run = dict[str, Any]
 Key = tuple[Hashable, ...]
+
+
+def options(doc: str, name: str, **counts: int) -> argparse.ArgumentParser:
+    """The command line of a study: whole numbers with their defaults, and the file."""
+    parser = argparse.ArgumentParser(description=doc)
+    for option, default in counts.items():
+        parser.add_argument(f"--{option}", type=int, default=default)
+    parser.add_argument("--record", type=Path, default=FOLDER / f"{name}.json")
+    return parser
 
 
 class Record:
@@ -67,14 +77,19 @@ class Record:
         done = {tuple(run[name] for name in self.key) for run in self.runs}
         return [key for key in keys if key not in done]
 
+    def fill(self, keys: Iterable[Key], run: Callable[..., Run]) -> None:
+        """Run what is missing, one after the other."""
+        for key in self.missing(keys):
+            self.add(run(*key))
+
     def add(self, run: Run) -> None:
-        """Keep a run and write the file."""
+        """Keep a run, write the file, and say so."""
         self.runs.append(run)
         self.write()
+        print(json.dumps(run), flush=True)
 
     def write(self) -> None:
         """Write the file under another name, then rename it."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         head = {
             "command": self.command,
             "settings": self.settings,
@@ -87,6 +102,20 @@ class Record:
         text = text.replace('"runs": []', f'"runs": [\n{lines}\n]')
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, text + "\n")
+
+
+def read_lines(path: Path) -> list[Run]:
+    """All runs of a file with one line of JSON for each; none if there is no file."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def append_line(path: Path, run: Run) -> None:
+    """Keep one run more in such a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(run) + "\n")
 
 
 def versions() -> dict[str, str]:

@@ -7,14 +7,12 @@ more, and as many without any shift, through DomainMixture; eight smaller ones t
 DDFA, whose own None takes the rank alone. Writes results/tabular/choose.json.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _record import FOLDER, Record, Run, mean
+from _record import Record, Run, mean, options
 
 from shoal import DDFA, DomainMixture, choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
@@ -25,17 +23,12 @@ COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/choose.py"
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every problem."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--record", type=Path, default=FOLDER / "choose.json")
-    args = parser.parse_args()
+    args = options(__doc__, "choose", seeds=20).parse_args()
     record = Record(args.record, COMMAND, {}, ("study", "seed"), summarize)
     seeds = {name: range(args.seeds) for name in STUDIES}
     seeds["ddfa"] = range(min(args.seeds, 8))
     keys = [(name, seed) for name in STUDIES for seed in seeds[name]]
-    for name, seed in record.missing(keys):
-        record.add({"study": name, **STUDIES[name](seed)})
-        print(record.runs[-1], flush=True)
+    record.fill(keys, lambda name, seed: {"study": name, **STUDIES[name](seed)})
     record.write()
 
 
@@ -76,12 +69,12 @@ def run(
     domains: np.ndarray,
     seed: int,
     estimator: Any = None,
-    **options: Any,
+    **settings: Any,
 ) -> dict:
     """The choice, and what fit makes of n_classes=None."""
     start = time.process_time()
     choice = choose_n_classes(
-        X, domains, estimator=estimator, random_state=seed, **options
+        X, domains, estimator=estimator, random_state=seed, **settings
     )
     chosen = time.process_time()
     model = estimator or DomainMixture(search=False, random_state=seed)

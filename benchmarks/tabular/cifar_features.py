@@ -11,7 +11,6 @@ results/tabular/cifar_features.jsonl are not run again.
 """
 
 import argparse
-import json
 import os
 import time
 import warnings
@@ -19,6 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from _record import FOLDER, append_line, read_lines
 from joblib import Parallel, delayed
 
 import shoal
@@ -33,7 +33,6 @@ from shoal_bench.published import (
     paper_results,
 )
 
-RECORDS = Path(__file__).parents[2] / "results" / "tabular" / "cifar_features.jsonl"
 CELLS = [
     (dataset, r, alpha)
     for dataset in ("cifar20", "cifar10")
@@ -48,10 +47,10 @@ def main() -> None:
     parser.add_argument("--search", action="store_true", help="the searched fit")
     parser.add_argument("--waves", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--records", type=Path, default=FOLDER / "cifar_features.jsonl")
     parser.add_argument("--cells", nargs="*", help="such as cifar20-30-10")
     args = parser.parse_args()
-    done = {key(record) for record in read(args.records)}
+    done = {key(record) for record in read_lines(args.records)}
     wanted = [
         (*cell, wave, args.search)
         for wave in args.waves
@@ -63,14 +62,12 @@ def main() -> None:
     found = Parallel(n_jobs=args.jobs, return_as="generator_unordered")(
         delayed(run_cell)(*run) for run in missing
     )
-    args.records.parent.mkdir(parents=True, exist_ok=True)
     for record in found:
-        with args.records.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        append_line(args.records, record)
         print(*key(record), f"{record['accuracy']:.4f} {record['seconds']:.1f} s",
               flush=True)  # fmt: skip
     print(f"{len(missing)} cells in {time.perf_counter() - begun:.0f} s")
-    args.records.with_suffix(".md").write_text(markdown(read(args.records)))
+    args.records.with_suffix(".md").write_text(markdown(read_lines(args.records)))
 
 
 def features(dataset: str) -> tuple[np.ndarray, np.ndarray]:
@@ -120,12 +117,6 @@ def run_cell(dataset: str, r: int, alpha: float, wave: int, search: bool) -> dic
 
 def key(record: dict) -> tuple:
     return tuple(record[n] for n in ("dataset", "n_domains", "alpha", "wave", "search"))
-
-
-def read(path: Path) -> list[dict]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def published_best() -> dict[tuple, tuple[float, float]]:

@@ -8,13 +8,11 @@ results/tabular/coverage.json. Labels enter only the scoring: classes are matche
 the true ones by the true posterior of the rows.
 """
 
-import argparse
 import json
 import time
-from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, Record, Run, mean
+from _record import Record, Run, mean, options
 from joblib import Parallel, delayed
 from scipy.stats import norm
 
@@ -30,12 +28,8 @@ STRETCHES = (1.0, 1.06, 1.09, 1.125, 1.16, 1.19)
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every problem."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", type=int, default=200)
-    parser.add_argument("--resamples", type=int, default=60)
+    parser = options(__doc__, "coverage", problems=200, resamples=60, processes=1)
     parser.add_argument("--no-search", action="store_true")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--record", type=Path, default=FOLDER / "coverage.json")
     args = parser.parse_args()
     search = not args.no_search
     settings = {
@@ -50,8 +44,6 @@ def main() -> None:
     )
     for done in found:
         record.add(done)
-        hidden = ("truth", "inside", "stretch_needed")
-        print({k: v for k, v in done.items() if k not in hidden}, flush=True)
     print(json.dumps(summarize(record.runs), indent=1))
 
 

@@ -9,16 +9,13 @@ fits. Gaps are the column's mean for k-means and Gaussian mixtures. Records alre
 results/tabular/density.json are not run again.
 """
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from _real import TABLES, Array, Table
-from _record import FOLDER, Record
+from _record import Record, options
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
@@ -31,16 +28,12 @@ COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/densit
 
 def main() -> None:
     """Run what is missing, then write the record with its summary."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser = options(__doc__, "density", seeds=3)
     parser.add_argument("--data", nargs="*", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--record", type=Path, default=FOLDER / "density.json")
     args = parser.parse_args()
     record = Record(args.record, COMMAND, {"n_init": 10}, ("data", "seed"), summarize)
     keys = [(name, seed) for name in args.data for seed in range(args.seeds)]
-    for name, seed in record.missing(keys):
-        record.add(run_once(name, seed))
-        print(json.dumps(record.runs[-1]), flush=True)
+    record.fill(keys, run_once)
 
 
 def run_once(name: str, seed: int) -> dict:

@@ -7,14 +7,12 @@ The Gaussian problems of the panel (the paper's matrices, 10 and 20 classes, alp
 of the same EM with the true posterior. Writes results/tabular/new_domain.json.
 """
 
-import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _record import FOLDER, Record, Run, mean
+from _record import Record, Run, mean, options
 
 from shoal import DomainMixture
 from shoal.analysis._draws import match_by_rows, mixture_proportions
@@ -34,11 +32,8 @@ SLOPE_SIZES = SIZES[:-1]
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every problem."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=20)
+    parser = options(__doc__, "new_domain", seeds=3, repeats=20)
     parser.add_argument("--no-search", action="store_true")
-    parser.add_argument("--record", type=Path, default=FOLDER / "new_domain.json")
     args = parser.parse_args()
     search = not args.no_search
     settings = {
@@ -48,9 +43,7 @@ def main() -> None:
     key = ("n_classes", "alpha", "seed")
     record = Record(args.record, COMMAND, settings, key, summarize_runs)
     keys = [(*problem, seed) for seed in range(args.seeds) for problem in PANEL]
-    for n_classes, alpha, seed in record.missing(keys):
-        record.add(run(n_classes, alpha, seed, args.repeats, search))
-        print(json.dumps(record.runs[-1]), flush=True)
+    record.fill(keys, lambda *key: run(*key, args.repeats, search))
     print(json.dumps(summarize_runs(record.runs), indent=1))
 
 

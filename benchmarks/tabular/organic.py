@@ -8,15 +8,12 @@ by the scores alone, except in the line called reference. Records already in
 results/tabular/organic.json are not run again.
 """
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, Record
+from _record import Record, options
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
@@ -86,17 +83,13 @@ DATA: dict[str, Callable[[int], Bunch]] = {
 
 def main() -> None:
     """Run what is missing, then write the record with its summary."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser = options(__doc__, "organic", seeds=5)
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=list(DATA))
-    parser.add_argument("--record", type=Path, default=FOLDER / "organic.json")
     args = parser.parse_args()
     settings = {"share": SHARE, "rodent_rows": RODENT_ROWS}
     record = Record(args.record, COMMAND, settings, ("data", "seed"), summarize)
     keys = [(name, seed) for seed in range(args.seeds) for name in args.data]
-    for name, seed in record.missing(keys):
-        record.add(run_once(name, seed))
-        print(json.dumps(record.runs[-1]), flush=True)
+    record.fill(keys, run_once)
 
 
 def run_once(name: str, seed: int) -> dict:

@@ -7,12 +7,11 @@ repeat it. One process, one thread: run with OMP_NUM_THREADS=1.
 """
 
 import argparse
-import json
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, versions
+from _record import FOLDER, append_line, read_lines, versions
 
 from shoal_bench.panel import METHODS, PROBLEMS, run_method
 
@@ -25,11 +24,10 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--records", type=Path, default=FOLDER / "panel.jsonl")
     args = parser.parse_args()
-    args.records.parent.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         for name in args.problems:
             # read again each time: two processes may share the file
-            done = {key(record) for record in read(args.records)}
+            done = {key(record) for record in read_lines(args.records)}
             missing = [m for m in args.methods if (name, m, seed) not in done]
             if not missing:
                 continue
@@ -37,21 +35,14 @@ def main() -> None:
             for method in missing:
                 record = {"problem": name, "method": method, "seed": seed}
                 record |= run_method(method, problem, seed) | versions()
-                with args.records.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
+                append_line(args.records, record)
                 shown = f"{record['accuracy']:.4f}  {record['seconds']:.1f} s"
                 print(f"{name:16} {method:22} seed {seed}: {shown}", flush=True)
-    args.records.with_suffix(".md").write_text(markdown(read(args.records)))
+    args.records.with_suffix(".md").write_text(markdown(read_lines(args.records)))
 
 
 def key(record: dict) -> tuple[str, str, int]:
     return record["problem"], record["method"], record["seed"]
-
-
-def read(path: Path) -> list[dict]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def markdown(records: list[dict]) -> str:

@@ -8,13 +8,12 @@ Writes results/tabular/rates.json, after every problem and number of rows, and
 docs/images/rates.png; ``--draw`` only draws.
 """
 
-import argparse
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, Record, Run
+from _record import FOLDER, Record, Run, options
 
 from shoal import DomainMixture
 from shoal.datasets import make_latent_shift
@@ -47,10 +46,8 @@ COLOURS = {
 
 def main() -> None:
     """Measure, unless there is only something to draw."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser = options(__doc__, "rates", seeds=6)
     parser.add_argument("--draw", action="store_true", help="only draw the figure")
-    parser.add_argument("--record", type=Path, default=FOLDER / "rates.json")
     parser.add_argument("--figure", type=Path, default=FIGURE)
     args = parser.parse_args()
     settings = {
@@ -63,7 +60,6 @@ def main() -> None:
         keys = [(seed, rows) for seed in range(args.seeds) for rows in ROWS_PER_DOMAIN]
         for seed, rows in record.missing(keys):
             record.add({"seed": seed, "rows": rows, "fits": measure(seed, rows)})
-            print(record.runs[-1], flush=True)
     draw(record, args.figure)
 
 
@@ -85,8 +81,8 @@ def measure(seed: int, rows: int) -> dict[str, dict[str, float]]:
     counted = true_prevalence(labels, domains)[0]
     error = prevalence_error(problem.prevalence, counted, matching=range(N_CLASSES))
     found = {COUNTING: {"prevalence_error": error}}
-    for setting, options in SETTINGS.items():
-        model = DomainMixture(N_CLASSES, search=False, random_state=seed, **options)
+    for setting, penalties in SETTINGS.items():
+        model = DomainMixture(N_CLASSES, search=False, random_state=seed, **penalties)
         begun = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ShoalWarning)

@@ -8,15 +8,13 @@ columns as they are. Accuracy of the classes of the fitted rows, and how far the
 the domains (1: entirely). Writes results/tabular/wide.json.
 """
 
-import argparse
 import json
 import warnings
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _record import FOLDER, Record, Run, mean
+from _record import Record, Run, mean, options
 
 from shoal import DomainMixture
 from shoal.exceptions import ShoalWarning
@@ -31,10 +29,7 @@ DISTANCE = 6.0  # of the classes' centres from the origin, in units of the noise
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every fit."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--record", type=Path, default=FOLDER / "wide.json")
-    args = parser.parse_args()
+    args = options(__doc__, "wide", seeds=5).parse_args()
     settings = {"estimator": "DomainMixture(3, expansion=...)"}
     key = ("n_rows", "n_columns", "expansion", "seed")
     record = Record(args.record, COMMAND, settings, key, summarize)
@@ -44,9 +39,7 @@ def main() -> None:
         for expansion in ("auto", "linear")
         for seed in range(args.seeds)
     ]
-    for n_rows, n_columns, expansion, seed in record.missing(keys):
-        record.add(run(n_rows, n_columns, expansion, seed))
-        print(json.dumps(record.runs[-1]), flush=True)
+    record.fill(keys, run)
     print(json.dumps(summarize(record.runs), indent=1))
 
 

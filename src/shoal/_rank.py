@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import random_table
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
 
 from shoal.exceptions import IdentifiabilityWarning
@@ -197,18 +198,12 @@ def _pool_rare(table: Array) -> Array:
 
 def _tabulate(clusters: Any, codes: Any) -> Array:
     """Count the (domain, cluster) pairs."""
-    _, clusters = np.unique(np.asarray(clusters), return_inverse=True)
-    domains, codes = np.unique(np.asarray(codes), return_inverse=True)
-    if clusters.shape != codes.shape:
+    if len(clusters) != len(codes):
         raise ValueError(
             f"counts has {len(clusters)} rows, codes has {len(codes)}; pass "
             "the cluster and the domain of the same rows"
         )
-    n_clusters = int(clusters.max()) + 1
-    flat = np.bincount(
-        codes * n_clusters + clusters, minlength=len(domains) * n_clusters
-    )
-    return flat.reshape(len(domains), n_clusters)
+    return np.asarray(contingency_matrix(codes, clusters))
 
 
 def _as_table(counts: Any) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from shoal.analysis import mixture_proportions
 from shoal.base import LatentShiftEstimator
 from shoal.probability import (
+    TINY,
     canonical_order,
     domain_given_class,
     mean_log_likelihood,
@@ -17,7 +18,6 @@ from shoal.vision.extend import check_image_rows, check_images_domains
 
 Array = np.ndarray[Any, Any]
 
-TINY = 1e-300
 TEMPERATURES = (0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 4.0)
 
 

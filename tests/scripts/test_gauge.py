@@ -51,8 +51,32 @@ def test_a_toy_by_hand(tmp_path):
         "median function": 3,
         "p90 function": 5,
         "largest function": 5,
+        "pairs of like logic": 0,
     }
     assert found["largest function"].place == "toy/__init__.py:method"
+
+
+def test_logic_that_is_written_twice_is_found_under_other_names(tmp_path):
+    body = """
+def {0}(rows, most):
+    found = []
+    for row in rows:
+        if row.{0} > most:
+            found.append({0}_of(row, {1}))
+    if not found:
+        raise ValueError("no row of {0}")
+    return sorted(found, key=len)
+"""
+    fields = "".join(f"    field{i}: int = {i}\n" for i in range(20))
+    for name, number in (("mass", 1), ("length", 2)):
+        text = body.format(name, number) + f"class {name.title()}:\n{fields}"
+        (tmp_path / f"{name}.py").write_text(text)
+    assert gauge.measure(tmp_path)["pairs of like logic"].value == 1
+    once = (tmp_path / "mass.py").read_text()
+    (tmp_path / "length.py").write_text(f"class Length:\n{fields}")
+    assert gauge.measure(tmp_path)["pairs of like logic"].value == 0
+    (tmp_path / "mass.py").write_text(once + body.format("width", 3))
+    assert gauge.measure(tmp_path)["pairs of like logic"].value == 1
 
 
 @pytest.mark.parametrize("package", gauge.PACKAGES)

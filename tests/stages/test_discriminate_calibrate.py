@@ -210,6 +210,6 @@ def test_input_is_not_overwritten(seed):
 
 def test_unknown_method():
     with pytest.raises(
-        ValueError, match="'temperature', 'vector' or None, got 'platt'"
+        ValueError, match="method must be one of 'temperature', 'vector', got 'platt'"
     ):
         fit_calibration([[0.5, 0.5]], [0], method="platt")

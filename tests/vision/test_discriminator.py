@@ -263,7 +263,7 @@ def test_oracle_is_bayes_with_the_true_prevalence(tiny_net, images):
         ({"learning_rate": []}, ValueError, "must be one number or more, got \\[\\]"),
         ({"learning_rate": [1e-3, -1]}, ValueError, "number above 0, got -1"),
         ({"learning_rate": [[1e-3], 1e-2]}, ValueError, "above 0, got \\[0.001\\]"),
-        ({"norms": "frozen"}, ValueError, "'training'\\), got 'frozen'"),
+        ({"norms": "frozen"}, ValueError, "one of 'anew', 'training', got 'frozen'"),
         ({"dropout": 2}, ValueError, "dropout must be a number from 0 to 1, got 2"),
         ({"dropout": 1}, ValueError, "dropout must be below 1, got 1"),
         ({"learning_rate": "fast"}, ValueError, "number above 0, got 'fast'"),

@@ -19,14 +19,6 @@ def test_silence(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_lines_where_rich_is_absent(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with Progress(5) as progress:
-        progress.show(RECORD)
-    assert "epoch 2/5" in capsys.readouterr().err
-
-
 def test_a_bar_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Progress(5) as progress:

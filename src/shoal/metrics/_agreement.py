@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from shoal.probability import check_stochastic
 from shoal.validation import encode_column
@@ -109,9 +110,8 @@ def count_agreement(
     label_codes, label_names = encode_rows(labels, "labels")
     class_codes, class_names = encode_rows(classes, name)
     check_same_rows(label_codes, class_codes, name)
-    flat = class_codes * len(label_names) + label_codes
-    counts = np.bincount(flat, minlength=len(class_names) * len(label_names))
-    return counts.reshape(len(class_names), -1), class_names, label_names
+    counts = contingency_matrix(class_codes, label_codes)
+    return np.asarray(counts), class_names, label_names
 
 
 def as_mapping(matching: Any) -> Mapping[Any, Any]:

@@ -5,11 +5,16 @@ from typing import Any
 import numpy as np
 
 from shoal.analysis._adapt import Adaptation
-from shoal.analysis._draws import mixture_proportions, prevalence_interval
+from shoal.analysis._draws import (
+    mixture_proportions,
+    prevalence_interval,
+    stretched_quantile,
+)
 from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
 from shoal.io._options import SourceOptions
-from shoal.scale._exact import TINY, SumMoments, add_up, next_shares
+from shoal.probability import TINY
+from shoal.scale._exact import SumMoments, add_up, next_shares
 from shoal.scale._rows import RowReader, known_rule, schema_of, without_gaps
 from shoal.scale._running import Running, Where, begin
 from shoal.scale._sampling import count_domains, draw_rows
@@ -63,8 +68,7 @@ def adapt(
     """
     check_whole(2, sample=sample)
     check_whole(1, passes=passes)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    stretched_quantile(level)  # refuses what is no level
     if model._origin._counts_words:
         raise TypeError("adapt in parts is for models of rows, not of counts of words")
     with begin(data, Where.only(where)) as running:

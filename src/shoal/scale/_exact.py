@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 
 from shoal.io.table._table import Message
-from shoal.probability import normalize_rows
+from shoal.probability import TINY, normalize_rows
 from shoal.scale._parts import Part
 from shoal.scale._rows import Batch, RowReader
 from shoal.scale._running import Result, Task
 from shoal.scale._settings import SETTINGS
 
 Array = np.ndarray[Any, Any]
-
-TINY = 1e-300
-
 
 # ---- DDFA: the table of clusters by domains ------------------------------------------
 

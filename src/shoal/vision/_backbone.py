@@ -7,11 +7,12 @@ weights, whose names and shapes tell which network it is, or the network itself.
 import os
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +129,8 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             f"such as shoal pretrain writes, or one of {', '.join(_BUILDERS)}"
         )
     if path.suffix == ".safetensors":
-        return _read_safetensors(path)
+        with _open_safetensors(path) as file:
+            return {name: file.get_tensor(name) for name in file.keys()}
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
@@ -149,11 +151,17 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, str]:
     """What :func:`save_backbone` was told about the weights; empty for other files."""
     if not os.fspath(path).endswith(".safetensors"):
         return {}
+    with _open_safetensors(path) as file:
+        return dict(file.metadata() or {})
+
+
+@contextmanager
+def _open_safetensors(path: str | os.PathLike[str]) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "pt") as file:
-            return dict(file.metadata() or {})
+            yield file
     except SafetensorError as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
 
@@ -177,16 +185,6 @@ def _bare_name(name: str) -> str:
             if name.startswith(prefix):
                 name, stripped = name.removeprefix(prefix), True
     return name
-
-
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
 
 
 def describe_mismatch(wanted: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> str:

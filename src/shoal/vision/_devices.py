@@ -328,14 +328,15 @@ class Progress:
     def __init__(self, epochs: int, shown: bool = True) -> None:
         self.epochs, self.shown = epochs, shown
         self._bar: Any = None
-        self._task: Any = None
 
     def __enter__(self) -> "Progress":
         if self.shown and sys.stderr.isatty():
-            self._bar = _rich_bar()
-            if self._bar is not None:
-                self._bar.start()
-                self._task = self._bar.add_task("training", total=self.epochs)
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._bar.add_task("training", total=self.epochs)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -351,16 +352,8 @@ class Progress:
             for name, value in record.items()
             if name not in LEFT_OUT and isinstance(value, int | float)
         )
-        if self._bar is not None:
-            self._bar.update(self._task, completed=record["epoch"], description=text)
-        else:
+        if self._bar is None:
             print(f"epoch {record['epoch']}/{self.epochs}: {text}", file=sys.stderr)
-
-
-def _rich_bar() -> Any:
-    try:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-    except ImportError:
-        return None
-    return Bar(console=Console(stderr=True), transient=True)
+            return
+        (task,) = self._bar.task_ids
+        self._bar.update(task, completed=record["epoch"], description=text)

@@ -13,7 +13,12 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from shoal.stages.discriminate._oracle import DomainClassifier
-from shoal.validation import check_real, check_sample_weight, check_whole
+from shoal.validation import (
+    check_choice,
+    check_real,
+    check_sample_weight,
+    check_whole,
+)
 from shoal.vision._backbone import USUAL, load_backbone
 from shoal.vision._devices import place_module, seeded
 from shoal.vision._encode import encode
@@ -45,7 +50,6 @@ VIEWS: dict[str, Callable[[int], Augmentation]] = {
     "strong": lambda size: Strong(),
     "none": lambda size: Identity(),
 }
-NORMS = ("anew", "training")
 
 
 class ImageDiscriminator(ImageInput, DomainClassifier):
@@ -206,8 +210,7 @@ class ImageDiscriminator(ImageInput, DomainClassifier):
         check_real(0, 1, dropout=self.dropout)
         if self.dropout == 1:  # nothing would be left
             raise ValueError(f"dropout must be below 1, got {self.dropout!r}")
-        if self.norms not in NORMS:
-            raise ValueError(f"norms must be in {NORMS}, got {self.norms!r}")
+        check_choice(("anew", "training"), norms=self.norms)
         given: Any = self.learning_rate
         several = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
         rates = [*given] if several and not isinstance(given, str) else [given]

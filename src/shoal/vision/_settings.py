@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.validation import check_real, check_whole
+from shoal.validation import check_choice, check_real, check_whole
 from shoal.vision.augment import (
     Augmentation,
     Flip,
@@ -144,19 +144,11 @@ class FineTuning:
     def __post_init__(self) -> None:
         check_whole(0, epochs=self.epochs)
         check_whole(1, batch_size=self.batch_size, n_neighbours=self.n_neighbours)
-        for name in AMOUNTS:
-            check_real(0, **{name: getattr(self, name)})
+        check_real(0, **{name: getattr(self, name) for name in AMOUNTS})
         check_real(0, 1, threshold=self.threshold, average=self.average)
-        if self.batch_norm not in ("frozen", "train"):
-            raise ValueError(
-                f"batch_norm must be 'frozen' or 'train', got {self.batch_norm!r}"
-            )
-        for name, known in (("view", VIEWS), ("second_view", SECOND_VIEWS)):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {value!r}"
-                )
+        check_choice(("frozen", "train"), batch_norm=self.batch_norm)
+        check_choice(VIEWS, view=self.view)
+        check_choice(SECOND_VIEWS, second_view=self.second_view)
         if self.average == 1:
             raise ValueError(f"average must lie in [0, 1), got {self.average!r}")
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
+from scipy.special import log_softmax
 
 from shoal.validation import check_choice, row_weights
 
@@ -59,7 +60,7 @@ class Calibration:
         logits = _log(domain_given_x)
         logits *= self.slope.astype(logits.dtype)
         logits += self.offset.astype(logits.dtype)
-        return np.exp(_log_softmax(logits), out=logits)
+        return np.asarray(np.exp(log_softmax(logits, axis=1)))
 
 
 def fit_calibration(
@@ -142,7 +143,7 @@ def _loss_and_gradient(
     slope, offset = _unpack(parameters, n_domains)
     scaled = logits * slope
     scaled += offset
-    log_q = _log_softmax(scaled)
+    log_q = log_softmax(scaled, axis=1)
     own = np.arange(n_samples), codes
     loss = -float(weight @ log_q[own])
     residual = np.exp(log_q, out=log_q)
@@ -161,10 +162,3 @@ def _log(domain_given_x: ArrayLike) -> Array:
         q = q.astype(np.float64)
     floored = np.maximum(q, q.dtype.type(FLOOR))
     return np.log(floored, out=floored)
-
-
-def _log_softmax(logits: Array) -> Array:
-    """In place: the rows' own log-sum-exp subtracted."""
-    logits -= logits.max(axis=1, keepdims=True)
-    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return logits

@@ -271,7 +271,9 @@ def minimum_volume_polytope(
     points = check_stochastic(domain_given_x, "domain_given_x").astype(float)
     points = normalize_rows(np.maximum(points, 0))
     _check_request(points, n_classes, outside)
-    weight = _share_of_points(sample_weight, len(points))
+    given = check_sample_weight(sample_weight, len(points))
+    weight = np.ones(len(points)) if given is None else given
+    weight = weight / weight.sum()
     corners, _ = smallest_simplex(
         points, n_classes, weight=weight, outside=outside, random_state=random_state
     )
@@ -302,13 +304,6 @@ def check_outside(outside: float) -> None:
     """Refuse a share that is not one."""
     if not 0 <= outside < 1:
         raise ValueError(f"outside must be in [0, 1), got {outside!r}")
-
-
-def _share_of_points(sample_weight: ArrayLike | None, n_points: int) -> Array:
-    weight = check_sample_weight(sample_weight, n_points)
-    if weight is None:
-        return np.full(n_points, 1 / n_points)
-    return np.asarray(weight / weight.sum())
 
 
 # ---- volume --------------------------------------------------------------------------
