@@ -1,4 +1,4 @@
-"""Draw docs/images/report-desktop.png and report-narrow.png: the penguins' report.
+"""Draw docs/images/report-desktop.png, -narrow.png and -features.png: the penguins.
 
 Run from the root of the repository, with the extra ``dev`` and Chromium installed:
 
@@ -47,7 +47,7 @@ def make_summary() -> dict[str, Any]:
 
 
 def photograph(page: Path) -> None:
-    """The top of the page, in a wide and in a narrow window."""
+    """The top of the page in a wide and a narrow window, and features of one island."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -59,10 +59,20 @@ def photograph(page: Path) -> None:
             tab.goto(page.as_uri())
             path = IMAGES / f"report-{name}.png"
             tab.screenshot(path=path)
-            picture = Image.open(path).convert("RGB")
-            picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
-            picture.save(path, optimize=True)
+            pack(path)
+            if name == "desktop":
+                tab.locator("#features label", has_text="Dream").click()
+                path = IMAGES / "report-features.png"
+                tab.locator("#features").screenshot(path=path)
+                pack(path)
         browser.close()
+
+
+def pack(path: Path) -> None:
+    """Fewer colours make a smaller file."""
+    picture = Image.open(path).convert("RGB")
+    picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
+    picture.save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,12 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from shoal.analysis._profile import domain_plane, feature_plane, sample_rows
+from shoal.analysis._profile import (
+    domain_plane,
+    feature_plane,
+    plane_columns,
+    sample_rows,
+)
 
 
 def test_three_corners_keep_all_distances(seed):
@@ -57,3 +62,11 @@ def test_sample_takes_evenly_and_in_order(seed):
     chosen = sample_rows(codes, 65, seed)
     assert np.bincount(codes[chosen]).tolist() == [5, 30, 30]
     assert (np.diff(chosen) > 0).all()
+
+
+def test_columns_with_few_values_make_no_plane():
+    rng = np.random.default_rng(0)
+    numbers, year = rng.normal(size=(60, 2)), rng.integers(2007, 2010, size=60)
+    X = np.column_stack([numbers, year, numbers[:, 0] > 0])
+    assert plane_columns(X).tolist() == [True, True, False, False]
+    assert plane_columns(X[:, 1:]).all()  # one alone makes no plane

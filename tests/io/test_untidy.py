@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 
 from shoal.exceptions import InputError
 from shoal.io import Schema, batches, read
+from shoal.io.table._missing import count_filled
 from support.data import write_table
 
 N_ROWS = 120
@@ -442,3 +443,14 @@ def test_few_shares_are_grades(frame: pd.DataFrame) -> None:
     assert "dose=10%" in read(doses, domain="site").feature_names
     doses = frame.assign(dose=np.resize(["5%", "10%"], N_ROWS))
     assert "dose=10%" in read(doses, domain="site").feature_names
+
+
+def test_filled_cells_are_counted_by_column(tmp_path):
+    path = tmp_path / "birds.csv"
+    rows = range(40)
+    size, sex = ["NA" if n % 5 == 0 else n for n in rows], ["", "m", "f", "m"] * 10
+    lines = [f"{'ab'[n % 2]},{size[n]},{sex[n]}" for n in rows]
+    path.write_text("\n".join(["site,size,sex", *lines]) + "\n")
+    filled = read(path, domain="site", impute="median")
+    assert count_filled(filled.frame, filled.schema) == {"size": 8, "sex": 10}
+    assert count_filled(None, None) == {}

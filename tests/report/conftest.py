@@ -181,6 +181,22 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def serious_violations():
+    """Function from an open page to what axe-core finds serious or critical in it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+    def serious_violations(page: Any) -> list[tuple[str, list[str]]]:
+        found = axe.Axe().run(page).response["violations"]
+        return [
+            (one["id"], [str(node["target"]) for node in one["nodes"]])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    return serious_violations
+
+
 # ---- reading pages -----------------------------------------------------------------
 
 VOID = {"meta", "link", "input", "img", "br"}

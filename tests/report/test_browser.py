@@ -9,9 +9,12 @@ import re
 import pytest
 
 from shoal.report import prevalence_records, render, write
+from shoal.report._view import View
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
+NARROW = {"width": 390, "height": 844}
+A4 = 688  # pixels between the margins
 # WCAG 2.1, AA: text of normal size.
 CONTRAST = 4.5
 
@@ -359,7 +362,7 @@ def test_everything_is_reached_by_keyboard(page):
         seen.add(page.evaluate(
             """() => { const e = document.activeElement;
               return e.id || e.dataset.download || e.dataset.className
-                || e.className || e.tagName }"""
+                || e.getAttribute('class') || e.tagName }"""
         ))  # fmt: skip
     expected = {"view-dots", "sort", "prevalence.csv", "c0", "c1", "c2", "names.json"}
     assert expected <= seen
@@ -407,6 +410,82 @@ def test_print_leaves_out_what_paper_cannot_do(page):
     page.locator("#trust > summary").evaluate("e => e.parentElement.open = false")
     assert not page.locator("#trust > .body").is_visible()  # what is folded stays so
     assert len(page.pdf()) > 10_000
+
+
+def test_paper_has_neither_blank_nor_clipped_pages(
+    open_page, request, address, tmp_path
+):
+    pypdf = pytest.importorskip("pypdf")
+    path = tmp_path / "report.html"
+    write(request.getfixturevalue("fourteen"), path)
+    for one in (address, path.as_uri()):
+        page = open_page(one, viewport={"width": A4, "height": 900}).page
+        page.emulate_media(media="print")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= A4
+        pages = pypdf.PdfReader(io.BytesIO(page.pdf(format="A4"))).pages
+        # words, and what is drawn: a sheet may be all map
+        assert min(len(sheet.extract_text()) for sheet in pages) > 50
+        drawn = [len(sheet.get_contents().get_data()) for sheet in pages]
+        assert min(drawn) > 5_000, drawn
+
+
+# ---- what everybody can use ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, NARROW], ids=["desktop", "narrow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(
+    browser, serious_violations, address, viewport, scheme
+):
+    # the policy of the page lets no script in that it does not know, not even axe
+    context = browser.new_context(
+        viewport=viewport, color_scheme=scheme, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto(address)
+    assert serious_violations(page) == []
+    context.close()
+
+
+def test_values_are_told_under_the_pointer_and_by_arrows(page, summary):
+    tip = page.locator("#tip")
+    assert not tip.is_visible()
+    page.locator(".view-dots .row").nth(0).hover()
+    assert tip.inner_text() == View(summary).named(View(summary).reading(0, 0))
+    page.mouse.move(2, 2)
+    assert not tip.is_visible()
+    page.locator("#view-dots").focus()
+    page.keyboard.press("Tab")
+    assert tip.inner_text().startswith("Biscoe: about")
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text().startswith("Dream: about")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert tip.inner_text().startswith("Torgersen: about")
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+def test_features_can_be_looked_at_in_one_domain(open_page, address):
+    page = open_page(address, java_script_enabled=False).page
+    everywhere, dream = (page.locator(f"#features .s{n}").first for n in (0, 2))
+    assert everywhere.is_visible()
+    assert not dream.is_visible()
+    page.locator("label[for=at-2]").click()
+    assert dream.is_visible()
+    assert not everywhere.is_visible()
+
+
+def test_what_scrolls_sideways_has_a_shadow(open_page, address):
+    page = open_page(address, viewport=NARROW).page
+    shades = page.evaluate(
+        """() => [...document.querySelectorAll('.scroll')]
+          .filter((box) => box.scrollWidth > box.clientWidth)
+          .map((box) => getComputedStyle(box).backgroundAttachment)"""
+    )
+    assert shades
+    assert set(shades) == {"local, local, scroll, scroll"}
 
 
 def test_redacted_pages_work_too(open_page, penguins, tmp_path):

@@ -1,5 +1,8 @@
 """The page: numbers of the summary, words for every picture, nothing from outside."""
 
+import base64
+import copy
+import hashlib
 import json
 import re
 
@@ -10,6 +13,8 @@ from numpy.testing import assert_allclose
 from shoal.report import SECTIONS, prevalence_records, rename, render, summarize, write
 from shoal.report._page import _fit, mark_words
 from shoal.report._view import View
+from shoal.report.figures._cells import DifferenceScale
+from shoal.report.figures._maps import Map
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +222,100 @@ def test_no_address_is_asked_for(tree):
 def test_page_forbids_itself_the_network(tree):
     policy = next(m for m in tree.all("meta") if m.attributes.get("http-equiv"))
     assert policy["content"].startswith("default-src 'none'; img-src data:;")
+    assert "unsafe" not in policy["content"]
+    # every style and script that runs is allowed by what it is
+    for node in [tree.one("style"), *tree.all("script")]:
+        if node.attributes.get("type") != "application/json":
+            digest = hashlib.sha256("".join(node.children).encode()).digest()
+            assert base64.b64encode(digest).decode() in policy["content"]
+    assert [n.tag for n in tree.all() if "style" in n.attributes] == []
+
+
+# ---- axes, marks and words ---------------------------------------------------------
+
+
+def test_differences_lie_on_the_axis_above_them(tree, summary):
+    scale = DifferenceScale(summary["differences"])
+    ends = [record["low"] for record in summary["differences"]]
+    assert scale.low <= min(0, *ends)
+    assert scale.high >= max(record["high"] for record in summary["differences"])
+    table = tree.one("table", id="table-differences")
+    ticks = {
+        text.text: float(text["x"].rstrip("%"))
+        for text in table.one("thead").all("text")
+    }
+    zero, top = ticks["0"], ticks[f"+{100 * scale.high:.0f}"]
+    dots = table.one("tbody").all("circle")
+    for dot, record in zip(dots, summary["differences"], strict=True):
+        share = (float(dot["cx"].rstrip("%")) - zero) / (top - zero)
+        assert share * scale.high == pytest.approx(record["estimate"], abs=1e-3)
+
+
+def test_an_axis_shows_what_lies_below_zero():
+    records = [{"estimate": 0.02, "low": -0.04, "high": 0.08}]
+    assert_allclose(DifferenceScale(records).ticks, [-0.05, 0, 0.05, 0.1], atol=1e-12)
+    bare = [{"estimate": 0.9, "low": None, "high": None}]
+    assert_allclose(DifferenceScale(bare).ticks, [0, 0.25, 0.5, 0.75, 1])
+
+
+def test_thick_and_thin_bars_agree(summary):
+    table = {key: np.array(summary["prevalence"][key]) for key in LIMITS}
+    for low, high in (("low", "low50"), ("low50", "estimate")):
+        assert (table[low] <= table[high]).all()
+    for low, high in (("estimate", "high50"), ("high50", "high")):
+        assert (table[low] <= table[high]).all()
+    # a share of 0 is known to within something, in both
+    empty = table["estimate"] < 1e-3
+    assert empty.any()
+    assert (table["high50"][empty] > 0.5 * table["high"][empty] / 3).all()
+
+
+LIMITS = ("low", "low50", "estimate", "high50", "high")
+
+
+def test_codes_stand_beside_what_needs_a_look_only(tree):
+    findings = tree.one(id="trust").all("li")
+    marked = {bool(one.all("code")) for one in findings if "ok" in one["class"]}
+    assert marked == {False}
+    assert all(one.all("code") for one in findings if "ok" not in one["class"])
+
+
+def test_labels_of_a_map_do_not_collide(summary):
+    changed = copy.deepcopy(summary)
+    for record in changed["maps"]:  # all classes in one heap
+        record["x"] = [500] * len(record["x"])
+        record["corners"] = []
+    names = {"c0": "Adelie of the north", "c1": "Gentoo of the west", "c2": "Chinstrap"}
+    view = View(rename(changed, names))
+    placed = Map(view, changed["maps"][0]).labels()
+    heights = sorted(float(re.search(r' y="([-\d.]+)"', one)[1]) for one in placed)
+    assert len(heights) == 3
+    assert min(np.diff(heights)) >= 19
+    assert heights[0] > 0
+
+
+def test_each_view_of_a_map_says_where_its_points_are_from(tree, summary):
+    marks = tree.one(id="map").all("use", class_="row")
+    told = {mark.one("title").text for mark in marks}
+    (biscoe,) = [text for text in told if re.match(r"Biscoe: \d+ rows of Adelie", text)]
+    rows = summary["cards"][0]["rows_by_domain"][0]
+    assert biscoe == f"Biscoe: {rows} rows of Adelie"
+
+
+def test_neighbours_share_out_all_rows(tree, summary):
+    (other,) = summary["neighbours"]
+    assert np.sum(other["shared"]) == len(summary["maps"][0]["x"])
+    bands = tree.one("svg", class_="flows").all("path", class_="flow")
+    said = [int(re.match(r"[\d,]+", b.one("title").text)[0]) for b in bands]
+    assert sum(said) == summary["size"]["rows"]
+
+
+def test_gaps_are_counted_by_column(penguins, parse):
+    tree = parse(render(penguins.summarize(gaps={"sex": 2, "mass": 9, "year": 0})))
+    (said,) = tree.all("p", class_="gaps")
+    assert (
+        "filled in before the fit: mass 9, sex 2 (11 cells in 2 columns)" in said.text
+    )
 
 
 # ---- sections ----------------------------------------------------------------------
@@ -248,7 +347,9 @@ def test_a_bare_summary_has_a_page(penguins, parse):
     summary = summarize(penguins.model, data.X, data.domains)
     tree = parse(render(summary))
     shown = [s["id"] for s in tree.all("details", class_="section")]
-    assert shown == ["where", "differences", "classes", "map", "reproduce"]
+    assert shown == [
+        "where", "differences", "classes", "features", "map", "reproduce",
+    ]  # fmt: skip
     assert "nothing says how sure these shares are" in tree.text
 
 

@@ -100,7 +100,7 @@ def test_pictures_go_in_the_stated_order(gallery):
     assert seen[2].startswith("half of the surest rows")
     assert seen[3].startswith("most of the surest rows")
     assert seen[4] == "size of the pictures (64 pixels)"
-    assert size < full / 3
+    assert size < full / 2
 
 
 def test_images_of_the_rows_themselves():

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DDFA, DiscreteMixture
+from shoal.analysis._draws import prevalence_interval
 from shoal.metrics import matched_accuracy
 from shoal.report import SCHEMA, prevalence_records, rename, summarize
 from shoal.report._settings import SETTINGS
@@ -25,9 +26,13 @@ def test_prevalences_and_intervals(summary, penguins):
     assert_allclose(table["estimate"], penguins.model.prevalence_, rtol=0)
     assert_allclose(table["low"], intervals.low, rtol=0)
     assert_allclose(table["high"], intervals.high, rtol=0)
-    quarters = np.quantile(intervals.draws, [0.25, 0.75], axis=0)
-    quarters = np.clip(quarters, intervals.low, intervals.high)
-    assert_allclose([table["low50"], table["high50"]], quarters, rtol=0)
+    inner = prevalence_interval(
+        intervals.prevalence,
+        intervals.draws.var(axis=0, ddof=1),
+        intervals.n_rows[:, None],
+        0.5,
+    )
+    assert_allclose([table["low50"], table["high50"]], inner, rtol=0)
 
 
 def test_records_have_the_columns_of_the_csv(summary, penguins):

@@ -27,6 +27,8 @@ from shoal.validation import check_sample_weight, check_whole, encode_domains
 Array = np.ndarray[Any, Any]
 
 LARGEST = np.iinfo(np.int32).max
+# Coverage of the inner intervals that are drawn within the others.
+HALF = 0.5
 
 
 class Difference(NamedTuple):
@@ -72,8 +74,10 @@ class Intervals:
     n_rows: Array
 
     def middle_half(self) -> tuple[Array, Array]:
-        """The ends between which half of the resamples lie, inside the intervals."""
-        low, high = np.quantile(self.draws, [0.25, 0.75], axis=0)
+        """Intervals with a coverage of one half, made as the others and inside them."""
+        variance = self.draws.var(axis=0, ddof=1)
+        rows = np.asarray(self.n_rows)[:, None]
+        low, high = prevalence_interval(self.prevalence, variance, rows, HALF)
         return np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
 
     def difference(self, domain_a: Any, domain_b: Any) -> Difference:

@@ -39,6 +39,8 @@ class ProfileSettings:
         Standard errors by which a word must be commoner in the class than elsewhere.
     most_exact_columns : int
         Directions of more columns are found by random projection.
+    few_values : int
+        A column with no more values than this draws the points of a plane in stripes.
     """
 
     top: int = 8
@@ -51,6 +53,7 @@ class ProfileSettings:
     pseudo_count: float = 0.5
     least_score: float = 2.0
     most_exact_columns: int = 1_000
+    few_values: int = 10
 
 
 SETTINGS = ProfileSettings()
@@ -317,6 +320,21 @@ def sample_rows(codes: Array, max_rows: int, seed: int) -> Array:
     order = np.argsort(codes, kind="stable")
     rng = np.random.default_rng(seed)
     return np.sort(order[stratified_sample(codes[order], max_rows, rng)])
+
+
+def plane_columns(X: Any) -> Array:
+    """Mask of the columns that a plane is made of: those with many values.
+
+    A category, or a number with few values, would draw the points in stripes. All
+    columns where fewer than two have many values, or where X is sparse.
+    """
+    every = np.ones(X.shape[1], dtype=bool)
+    if is_sparse(X):
+        return every
+    ordered = np.sort(np.asarray(X), axis=0)
+    n_values = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
+    many = np.asarray(n_values > SETTINGS.few_values)
+    return many if many.sum() >= 2 else every
 
 
 def feature_plane(X: Any, seed: int) -> Plane:

@@ -352,6 +352,7 @@ def summary_of(
     output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
 ) -> dict[str, Any]:
     """All that the report says, as a dict."""
+    from shoal.io.table._missing import count_filled
     from shoal.report import summarize
 
     table = fitted.table
@@ -376,6 +377,7 @@ def summary_of(
         seconds=time.perf_counter() - output.begun,
         seed=work.seed,
         redact=output.redact,
+        gaps=count_filled(table.frame, table.schema),
         **options,
     )
     return output.allowed(summary)

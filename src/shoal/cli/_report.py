@@ -97,8 +97,9 @@ def report(
 
     Needs summary.json of the run, not the data. Classes have the names that
     `shoal name` gave them; after a merge, pass the data to see them as one. Sections:
-    where, differences, classes, map, trust, uncertainty, choice, score, reproduce. The
-    page of a run is replaced where nobody changed it; any other only with --force.
+    where, differences, classes, features, map, trust, uncertainty, choice, score,
+    reproduce. The page of a run is replaced where nobody changed it; any other only
+    with --force.
     """
     with running("report", speech, redact=results.redact) as output:
         run = _runs.folder_of(model)

@@ -172,8 +172,8 @@ def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
             for index, one in enumerate(found):
                 one["words"] = profile.top_words(counts, rows.features, index)
     elif rows.has_features:
-        columns, names = profile.numeric_columns(rows.filled, rows.features)
-        contrast = profile.contrast_features(columns, rows.proba)
+        columns, names = rows.numbers
+        contrast = rows.contrast
         for index, one in enumerate(found):
             one["features"] = profile.top_features(
                 columns, rows.proba, names, index, contrast

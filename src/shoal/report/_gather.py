@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis._profile import dense, feature_names_of
+from shoal.analysis._profile import (
+    Contrast,
+    contrast_features,
+    dense,
+    feature_names_of,
+    numeric_columns,
+)
 from shoal.io._images import as_rgb
 from shoal.report._settings import SETTINGS
 from shoal.validation import is_sparse
@@ -88,6 +94,16 @@ class ReportRows:
     def filled(self) -> Any:
         """The rows to describe: with what the model expects where a value misses."""
         return self.model._origin._filled(self.X)
+
+    @cached_property
+    def numbers(self) -> tuple[Any, list[str]]:
+        """The filled rows as numbers, and the names of their columns."""
+        return numeric_columns(self.filled, self.features)
+
+    @cached_property
+    def contrast(self) -> Contrast:
+        """Every column of ``numbers``, in each class against the rest."""
+        return contrast_features(self.numbers[0], self.proba)
 
     def group_name(self, name: str, domains: list[int]) -> str:
         """Name of a group of domains, unless it is rare and rows must not be shown."""

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.io._files import write_whole
+from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
 from shoal.report._settings import SETTINGS
 from shoal.report._view import (
@@ -31,7 +32,9 @@ from shoal.report._view import (
 )
 from shoal.report.figures import _cells, _prevalence
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
+from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
+from shoal.report.figures._neighbours import neighbours_picture
 
 # ---- what the templates ask for ------------------------------------------------------
 
@@ -92,6 +95,7 @@ class PageContent:
         """Whether there is anything to say."""
         content = {
             "differences": self.summary["differences"] or self.summary["groups"],
+            "features": self.summary.get("looks"),
             "map": self.summary["maps"],
             "trust": self.summary["checks"],
             "uncertainty": self.summary["prevalence"]["low"] or self.summary["reruns"],
@@ -138,6 +142,23 @@ class PageContent:
             Map(self.view, record, self.detail.map_share)
             for record in self.summary["maps"]
         ]
+
+    def look_panels(self) -> list[tuple[str, Markup]]:
+        """How the most telling features are spread, class by class."""
+        return look_panels(self.view)
+
+    def look_places(self) -> list[str]:
+        """Where they can be looked at."""
+        looks = self.summary["looks"]
+        return ["All domains", *(self.view.domain(d) for d in looks["domains"])]
+
+    def neighbours(self) -> Markup:
+        """Fits with one class fewer and more beside this one."""
+        return neighbours_picture(self.view)
+
+    def difference_scale(self) -> _cells.DifferenceScale:
+        """The axis of the largest differences."""
+        return _cells.DifferenceScale(self.summary["differences"])
 
     def choice_panels(self) -> list[tuple[str, str, Markup]]:
         """Curves over the number of classes."""
@@ -215,6 +236,7 @@ SECTIONS = (
     "where",
     "differences",
     "classes",
+    "features",
     "map",
     "trust",
     "uncertainty",
@@ -222,7 +244,6 @@ SECTIONS = (
     "score",
     "reproduce",
 )
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(
@@ -347,6 +368,7 @@ def _build(
     left_out: list[str],
 ) -> str:
     page = PageContent(summary, detail, sections)
+    style, script = asset("report.css"), asset("report.js")
     return _template().render(
         page=page,
         view=page.view,
@@ -355,8 +377,10 @@ def _build(
         summary=summary,
         left_out=left_out,
         data=_embedded(page.results()),
-        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        style=style,
+        script=script,
+        first_script=FIRST_SCRIPT,
+        policy=policy(style, FIRST_SCRIPT, script),
     )
 
 

@@ -33,6 +33,9 @@ class ReportSettings:
         Side of a thumbnail, and quality of its WebP.
     map_rows, map_steps : int
         Points of a map, and steps of the grid that they are drawn on: no eye sees more.
+    looks, look_domains, look_bins, look_rows : int
+        Features whose spread is drawn, domains it can be looked at in, steps of a
+        curve, and rows that these are counted over.
     differences : int
         Pairs of domains that are listed.
     least_difference : float
@@ -65,6 +68,10 @@ class ReportSettings:
     quality: int = 80
     map_rows: int = 5_000
     map_steps: int = 1_000
+    looks: int = 8
+    look_domains: int = 6
+    look_bins: int = 24
+    look_rows: int = 20_000
     differences: int = 20
     least_difference: float = 0.01
     labels: int = 30

@@ -17,8 +17,10 @@ from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report import _uncertainty as uncertainty
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
+from shoal.report._looks import describe_looks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA
+from shoal.validation import is_sparse
 
 Record = dict[str, Any]
 
@@ -47,6 +49,7 @@ def summarize(
     redact: bool = False,
     seed: int = 0,
     images: Callable[[int], Any] | None = None,
+    gaps: Mapping[str, int] | None = None,
 ) -> Record:
     """Put everything a report says into one dict.
 
@@ -96,6 +99,8 @@ def summarize(
     images : callable, default=None
         Gives the image of a row, given its number: bytes of a PNG, JPEG or WebP file,
         or an array of uint8.
+    gaps : mapping of str to int, default=None
+        Missing values that were filled in before the fit, by column.
 
     Returns
     -------
@@ -138,6 +143,7 @@ def summarize(
         "made": _made(model, command, model_path, seconds, seed, redact),
         "source": _source(source, redact),
         "columns": _columns(columns, rows),
+        "gaps": _gaps(rows, gaps),
         "choice": uncertainty.describe_choice(choice),
         "groups": uncertainty.describe_groups(rows, groups),
     }
@@ -161,6 +167,7 @@ def _found(
         "differences": uncertainty.describe_differences(model, intervals),
         "cards": cards,
         "shown_columns": shown,
+        "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,
         "reruns": uncertainty.describe_reruns(rows, refits),
@@ -228,21 +235,25 @@ def _maps(rows: ReportRows, seed: int) -> list[Record]:
     some = rows.X[chosen]
     found = []
     if rows.has_columns:
-        numbers, _ = profile.numeric_columns(rows.filled[chosen], rows.features)
-        found.append(("features", profile.feature_plane(numbers, seed)))
+        numbers = rows.numbers[0]
+        kept = profile.plane_columns(numbers)
+        plane = profile.feature_plane(numbers[chosen][:, kept], seed)
+        found.append(("features", plane, int((~kept).sum())))
     model = rows.model
     guess = model._class_given_x(some) @ model.domain_given_class_
-    found.append(("domains", profile.domain_plane(guess, model.domain_given_class_)))
+    plane = profile.domain_plane(guess, model.domain_given_class_)
+    found.append(("domains", plane, 0))
     return [
         {
             "view": view,
+            "columns_left_out": left_out,
             **_on_grid(plane),
             "explained": [float(share) for share in plane.explained],
             "domain": rows.codes[chosen].tolist(),
             "class": rows.classes[chosen].tolist(),
             "n_rows": rows.n_rows,
         }
-        for view, plane in found
+        for view, plane, left_out in found
     ]
 
 
@@ -341,6 +352,20 @@ def _columns(columns: Sequence[Any] | None, rows: ReportRows) -> list[Record]:
         }
         for record in records
     ]
+
+
+def _gaps(rows: ReportRows, filled: Mapping[str, int] | None) -> Record:
+    """Missing values by column: those filled in, and those that the fit has kept."""
+    kept: dict[str, int] = {}
+    if rows.has_columns and not is_sparse(rows.X) and rows.X.dtype.kind == "f":
+        counts = np.isnan(rows.X).sum(axis=0)
+        kept = dict(zip(rows.features, counts.tolist(), strict=True))
+    return {"filled": _most_first(filled or {}), "kept": _most_first(kept)}
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    some = [(str(name), int(count)) for name, count in counts.items() if count]
+    return dict(sorted(some, key=lambda entry: -entry[1]))
 
 
 def _same_rows(values: Any, rows: ReportRows) -> bool:

@@ -144,6 +144,7 @@ def _neighbour(ours: Array, theirs: Array, n_classes: int, other: Any) -> Record
     merges = [np.flatnonzero(away == index) for index in range(n_theirs)]
     return {
         "n_classes": n_theirs,
+        "shared": shared.tolist(),
         "splits": [
             {"class_id": f"c{index}", "rows": _descending(shared[index, parts])}
             for index, parts in enumerate(splits)

@@ -71,6 +71,23 @@ def lacking(frame: pd.DataFrame, schema: "Schema") -> Array:
     return found
 
 
+def count_filled(frame: pd.DataFrame | None, schema: Any) -> dict[str, int]:
+    """Cells without a value that the schema fills in, by column that has some."""
+    found: dict[str, int] = {}
+    if frame is None or schema is None:
+        return found
+    for feature in schema.features:
+        if feature.fill is None or feature.name not in frame:
+            continue
+        if feature.kind == "category":
+            gaps = pd.isna(words(frame[feature.name], schema.missing))
+        else:
+            values, wrong = numbers(frame[feature.name], schema.missing)
+            gaps = np.isnan(values) & ~wrong
+        found[feature.name] = int(gaps.sum())
+    return {name: count for name, count in found.items() if count}
+
+
 def complete_rows(frame: pd.DataFrame, schema: "Schema") -> tuple[Array, list[Message]]:
     """Which rows lack no value; W144 where some do, which fit left out too.
 

@@ -1,9 +1,12 @@
 """Bars inside the cells of tables; they are silent, their number stands beside."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from markupsafe import Markup
 
+from shoal.report._view import points
 from shoal.report.figures._svg import element, percent_of
 
 HEIGHT = 14
@@ -45,18 +48,63 @@ def word_bar(share: float, rest: float, largest: float) -> Markup:
     )  # fmt: skip
 
 
-def difference_bar(estimate: float, low: float | None, high: float | None) -> Markup:
-    """A dot and its interval on a scale from -100 to 100 points."""
-    ends = (low or 0, estimate, high or 0)
-    # the dot of a difference of 100 points needs room for its other half
-    place = [percent_of(0.5 + 0.47 * value) for value in ends]
-    marks = [element("rect", x="50%", width=1, height=HEIGHT, class_="zero")]
-    if low is not None:
+class DifferenceScale:
+    """Points from zero, or from where intervals begin below it, to the largest.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Of the summary's ``differences``.
+    """
+
+    steps = (0.05, 0.1, 0.25, 0.5)  # between ticks: the first that gives four at most
+    room = 0.03  # at both ends, for the other half of a dot
+
+    def __init__(self, records: Sequence[dict[str, Any]]) -> None:
+        ends = [
+            record[end] for record in records for end in ("low", "high", "estimate")
+        ]
+        known = [0.0, *(end for end in ends if end is not None)]
+        width = max(known) - min(known)
+        step = next((s for s in self.steps if width <= 4 * s), self.steps[-1])
+        self.low = step * math.floor(round(min(known) / step, 9))
+        self.high = step * math.ceil(round(max(known) / step, 9))
+        count = round((self.high - self.low) / step)
+        self.ticks = [self.low + step * place for place in range(count + 1)]
+
+    def place(self, value: float) -> str:
+        """Where a difference lies in its cell."""
+        share = (value - self.low) / max(self.high - self.low, 1e-9)
+        return percent_of(self.room + (1 - 2 * self.room) * share)
+
+    def axis(self) -> Markup:
+        """The numbers above the bars."""
+        texts = [
+            element("text", points(tick), x=self.place(tick), y=11,
+                    class_=f"tick {self._anchor(tick)}".strip())
+            for tick in self.ticks
+        ]  # fmt: skip
+        return _cell(*texts)
+
+    def _anchor(self, tick: float) -> str:
+        return {self.ticks[0]: "start", self.ticks[-1]: "end"}.get(tick, "")
+
+    def bar(self, estimate: float, low: float | None, high: float | None) -> Markup:
+        """A dot and its interval."""
+        marks = [
+            element("rect", x=self.place(tick), width=1, height=HEIGHT,
+                    class_="gridline" if abs(tick) > 1e-9 else "zero")
+            for tick in self.ticks
+        ]  # fmt: skip
+        if low is not None and high is not None:
+            marks.append(
+                element("line", x1=self.place(low), x2=self.place(high), y1=7, y2=7,
+                        class_="wide")
+            )  # fmt: skip
         marks.append(
-            element("line", x1=place[0], x2=place[2], y1=7, y2=7, class_="wide")
+            element("circle", cx=self.place(estimate), cy=7, r=4, class_="dot")
         )
-    marks.append(element("circle", cx=place[1], cy=7, r=4, class_="dot"))
-    return _cell(*marks)
+        return _cell(*marks)
 
 
 def histogram(counts: Sequence[int], title: str) -> Markup:

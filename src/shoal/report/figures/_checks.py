@@ -121,10 +121,10 @@ def check_bar(gauge: Gauge, status: str) -> Markup:
         element("rect", y=4, width=level, height=10, rx=5, class_=f"level {status}")
     )
     for share, text in gauge.marks:
-        anchor = "start" if share < 0.15 else "end" if share > 0.85 else "middle"
-        x, style = percent_of(share), f"text-anchor:{anchor}"
+        anchor = "start" if share < 0.15 else "end" if share > 0.85 else "centre"
+        x = percent_of(share)
         parts.append(element("rect", x=x, width=2, height=18, class_="limit"))
-        parts.append(element("text", text, x=x, y=29, class_="tick", style=style))
+        parts.append(element("text", text, x=x, y=29, class_=f"tick {anchor}"))
     marks = "; ".join(
         f"{text} {percent(share)} of the bar" for share, text in gauge.marks
     )
@@ -234,8 +234,7 @@ def _point(
     if chosen:  # the word above the point, to the side where there is room
         side, anchor = (-11, "end") if x > scale.width - 70 else (11, "start")
         marks.append(
-            element("text", "chosen", x=x + side, y=y - 6, class_="mark",
-                    style=f"text-anchor:{anchor}")
+            element("text", "chosen", x=x + side, y=y - 6, class_=f"mark {anchor}")
         )  # fmt: skip
     return element("g", *marks)
 

@@ -6,11 +6,14 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.report._view import View, percent
-from shoal.report.figures._svg import element, number, picture
+from shoal.report.figures._svg import element, number, picture, tip
 
 # Domains with a picture of their own.
 MOST_PANELS = 12
 GOLDEN = 0.6180339887498949
+# Width of a letter of a label and height of a line of them, in steps of the picture.
+LETTER, LINE = 9.0, 19.0
+Label = tuple[float, float, float]  # middle, height, half the width
 
 
 class Map:
@@ -90,7 +93,7 @@ class Map:
                 element("defs", element("g", *paths, id=f"{self.key}-all")),
                 self._edges(),
                 *drawn,
-                *self._labels(),
+                *self.labels(),
             ],
             class_="map",
         )
@@ -116,28 +119,53 @@ class Map:
         )
 
     def _use(self, d: int, y: int) -> Markup:
+        place = "other domains" if d < 0 else self.view.domain(d)
+        said = f"{place}: {len(self.points[d, y]):,} rows of {{c{y}}}"
         return element(
             "use",
+            tip(self.view, said),
             href=f"#{self.key}-{d}-{y}",
-            class_=self.view.hue(y),
+            class_=f"row {self.view.hue(y)}",
             data_class=f"c{y}",
         )
 
-    def _labels(self) -> list[Markup]:
+    def labels(self) -> list[Markup]:
         """Names at the corners of the classes, or in the middle of their points."""
         places = [self._place(*corner) for corner in self.record["corners"]]
         if not places:
             places = [self._middle(index) for index in range(len(self.view.classes))]
-        labels = []
+        labels: list[Markup] = []
+        taken: list[Label] = []
         for index, (x, y) in enumerate(places):
             if x != x or (self.view.many_classes and not self.record["corners"]):
                 continue
-            side = min(max(x, 60), self.size[0] - 60)
+            name = self.view.names[f"c{index}"]
+            reach = min(LETTER * len(name) / 2, self.size[0] / 2)
+            side = min(max(x, reach), self.size[0] - reach)
             below = bool(self.record["corners"]) and y > self.size[1] / 2
-            name = self.view.name_html(f"c{index}", "tspan")
-            height = y + 22 if below else y - 10
-            labels.append(element("text", name, x=side, y=height, class_="name"))
+            height = self._free(side, y + 22 if below else y - 10, reach, taken)
+            taken.append((side, height, reach))
+            text = self.view.name_html(f"c{index}", "tspan")
+            labels.append(element("text", text, x=side, y=height, class_="name"))
         return labels
+
+    def _free(self, x: float, y: float, reach: float, taken: list[Label]) -> float:
+        """The height nearest to ``y`` at which a label covers no other."""
+        lowest, highest = LINE * 0.8, self.size[1] - 4
+        steps = range(int(self.size[1] / LINE) + 1)
+        tried = [y + side * step * LINE for step in steps for side in (1, -1)]
+        inside = [one for one in tried if lowest <= one <= highest]
+        return next(
+            (
+                one
+                for one in inside
+                if all(
+                    abs(one - other) >= LINE or abs(x - middle) >= reach + wide
+                    for middle, other, wide in taken
+                )
+            ),
+            min(max(y, lowest), highest),
+        )
 
     def _middle(self, index: int) -> tuple[float, float]:
         own = [

@@ -282,8 +282,8 @@ def _group_row(
 ) -> Markup:
     y, mean = frame.y(place), group["mean"][index]
     dots = [
-        element("circle", tip(view, view.reading(d, index)),
-                cx=frame.x(view.estimate[d][index]), cy=y, r=3.5, class_="dot faint")
+        element("circle", tip(view, view.reading(d, index)), cy=y, r=3.5,
+                cx=frame.x(view.estimate[d][index]), class_="dot faint row")
         for d in group["domains"]
     ]  # fmt: skip
     line = element("path", d=f"M{frame.x(mean):.1f} {y - 9:.1f}v18", class_="mean",

@@ -151,6 +151,53 @@
     key.addEventListener("blur", () => highlight(null));
   }
 
+  // ---- values of pictures: under the pointer, and by arrow keys ---------------------
+  const tip = document.getElementById("tip");
+  const spoken = (mark) => mark.querySelector("title")?.textContent;
+
+  function showTip(mark, x, y) {
+    tip.textContent = spoken(mark);
+    tip.hidden = false;
+    const { width, height } = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - width - 4))}px`;
+    tip.style.top = `${y + 18 + height > innerHeight ? y - height - 10 : y + 18}px`;
+  }
+
+  for (const picture of all("svg.picture")) {
+    const marks = () => all(".row", picture).filter((m) => spoken(m) && m.checkVisibility());
+    if (!all(".row", picture).length) continue;
+    picture.setAttribute("tabindex", "0");
+    let at = -1;
+    const choose = (place) => {
+      const seen = marks();
+      for (const mark of all(".now", picture)) mark.classList.remove("now");
+      at = seen.length ? (place + seen.length) % seen.length : -1;
+      if (at < 0) return;
+      seen[at].classList.add("now");
+      const box = seen[at].getBoundingClientRect();
+      showTip(seen[at], box.left + box.width / 2, box.top + box.height / 2);
+    };
+    const leave = () => {
+      for (const mark of all(".now", picture)) mark.classList.remove("now");
+      tip.hidden = true;
+    };
+    picture.addEventListener("focus", () => picture.matches(":focus-visible") && choose(Math.max(at, 0)));
+    picture.addEventListener("blur", leave);
+    picture.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+      if (event.key === "Escape") leave();
+      if (!step) return;
+      event.preventDefault();
+      choose(at + step);
+    });
+    picture.addEventListener("pointermove", (event) => {
+      const mark = event.target.closest(".row");
+      if (mark && spoken(mark)) showTip(mark, event.clientX, event.clientY);
+      else tip.hidden = true;
+    });
+    picture.addEventListener("pointerleave", () => { tip.hidden = true; });
+  }
+
   // ---- pictures ---------------------------------------------------------------
   const box = document.getElementById("lightbox");
   for (const button of all(".thumb")) {
