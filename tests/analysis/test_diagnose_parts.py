@@ -153,12 +153,19 @@ def test_trees_survive_a_domain_with_one_row(seed):
 # ---- departures ----------------------------------------------------------------
 
 
+def departure(cells, codes, q):
+    """Of a q(d|x) that comes in two pieces."""
+    middle = len(q) // 2
+    pieces = [(part, q[part]) for part in (slice(middle), slice(middle, None))]
+    return cell_departure(cells, codes, pieces, n_domains=q.shape[1])
+
+
 def test_cell_departure_is_its_formula(seed):
     rng = np.random.default_rng(seed)
     n, r, m = 400, 3, 5
     q = rng.dirichlet(np.ones(r), size=n)
     cells, codes = rng.integers(m, size=n), rng.integers(r, size=n)
-    got = cell_departure(cells, codes, q)
+    got = departure(cells, codes, q)
     misfit, unexplained, signal = [], [], []
     for c in range(m):
         for d in range(r):
@@ -182,17 +189,17 @@ def test_departure_is_noise_under_the_truth_and_signal_without_a_model(seed):
     codes = (rng.random(20_000)[:, None] > q.cumsum(axis=1)).sum(axis=1)
     codes = np.minimum(codes, 2)
     cells = q.argmax(axis=1) * 10 + rng.integers(10, size=20_000)
-    true = cell_departure(cells, codes, q)
+    true = departure(cells, codes, q)
     assert true.misfit == pytest.approx(1, abs=0.5)
     assert abs(true.unexplained) < 0.02 * true.signal
     share = np.tile(np.bincount(codes) / len(codes), (20_000, 1))
-    blind = cell_departure(cells, codes, share)
+    blind = departure(cells, codes, share)
     assert blind.unexplained == pytest.approx(blind.signal)
 
 
 def test_departure_of_empty_cells_is_none():
     codes = np.array([0, 1])
-    got = cell_departure(np.array([0, 1]), codes, np.eye(2))
+    got = departure(np.array([0, 1]), codes, np.eye(2))
     assert (got.misfit, got.unexplained, got.signal) == (1.0, 0.0, 0.0)
 
 

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shoal.validation._rows import canonical_rows, fold_of_rows, stratified_sample
+from shoal.validation._rows import (
+    SAMPLED_TOGETHER,
+    canonical_rows,
+    fold_of_rows,
+    stratified_sample,
+)
 
 
 def test_order_depends_on_content_only(seed):
@@ -21,7 +26,7 @@ def test_order_depends_on_content_only(seed):
 
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=1, max_size=8),
-    budget=st.integers(8, 200),
+    budget=st.integers(64, 200),
 )
 def test_sample_is_even_and_without_repeats(sizes, budget):
     codes = np.repeat(np.arange(len(sizes)), sizes)
@@ -33,6 +38,18 @@ def test_sample_is_even_and_without_repeats(sizes, budget):
     # whoever had to give up rows has as many as any other domain, but for rounding
     if cut.any():
         assert taken[cut].min() >= taken.max() - 1
+
+
+@given(n_domains=st.integers(20, 200), size=st.integers(1, 30))
+def test_a_sample_of_very_many_domains_keeps_rows_together(n_domains, size):
+    codes = np.repeat(np.arange(n_domains), size)
+    together = min(size, SAMPLED_TOGETHER)
+    budget = n_domains * together // 2
+    rows = stratified_sample(codes, budget, np.random.default_rng(0))
+    taken = np.bincount(codes[rows], minlength=n_domains)
+    assert set(taken) <= {0, together}
+    assert budget - together < len(rows) <= budget
+    assert np.all(np.diff(rows) > 0)
 
 
 def test_folds_spread_every_domain(seed):

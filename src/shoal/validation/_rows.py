@@ -399,22 +399,34 @@ def _scramble(key: Array) -> Array:
 
 # ---- Samples and folds of rows, drawn within domains ---------------------------------
 
+# Where a sample has no room for so many rows of each domain, it takes fewer domains.
+SAMPLED_TOGETHER = 8
+
 
 def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> Array:
     """At most ``max_rows`` row numbers, spread as evenly over domains as they allow.
 
     ``codes`` is sorted. A small domain gives all its rows and leaves its unused share
-    to the larger ones.
+    to the larger ones. Of very many domains some are left out: a row alone in its
+    domain says nothing of what comes together.
     """
     n_domains = int(codes[-1]) + 1
     if len(codes) <= max_rows:
         return np.arange(len(codes))
     sizes = np.bincount(codes, minlength=n_domains)
-    quota = even_quota(sizes, max_rows)
+    few = np.minimum(sizes, SAMPLED_TOGETHER)
+    if few.sum() > max_rows:
+        drawn = rng.permutation(n_domains)
+        left_out = drawn[np.cumsum(few[drawn]) > max_rows]
+        few[left_out] = 0
+        quota = few
+    else:
+        quota = even_quota(sizes, max_rows)
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
     picks = [
         start + np.sort(rng.choice(size, take, replace=False))
         for start, size, take in zip(starts, sizes, quota, strict=True)
+        if take
     ]
     return np.concatenate(picks)
 

@@ -134,7 +134,9 @@ def best_guess(rows: DiagnosisRows) -> HeldOut:
     A logit sees directions, a table of cells by domains sees any shape coarsely, and a
     normal density for each domain sees means and spreads.
     """
-    guesses = [table_guess(rows), normal_guess(rows)]
+    guesses = [table_guess(rows)]
+    if rows.problem.n_domains <= EFFORT.most_normal_domains:
+        guesses.append(normal_guess(rows))
     if rows.problem.n_domains <= EFFORT.most_logit_domains:
         guesses.append(logit_guess(rows))
     return max(guesses, key=lambda gain: gain.mean)

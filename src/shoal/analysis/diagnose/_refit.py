@@ -8,7 +8,7 @@ refitted in the same way (a parametric bootstrap): that takes out the noise, the
 of the fit and its penalties at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,6 @@ class Comparison:
     fit: Fit
     class_given_x: Array  # q(y|x)
     posterior: Array  # p_d(y|x)
-    domain_given_x: Array  # at the shares that domains have among the rows
     departure: Departure
     shifts: Shifts
 
@@ -120,16 +119,30 @@ def compare(rows: DiagnosisRows, fit: Fit) -> Comparison:
     class_given_x /= class_given_x.sum(axis=1, keepdims=True)
     T = fit.domain_given_class
     posterior = class_posterior(class_given_x, T, problem.codes)
-    share = np.bincount(problem.codes, minlength=problem.n_domains) / problem.n_rows
-    domain_given_x = balance_domains(class_given_x @ T, rows.domain_weight, share)
+    blocks = domain_blocks(rows, class_given_x, T)
     return Comparison(
         fit,
         class_given_x,
         posterior,
-        domain_given_x,
-        cell_departure(rows.cells, problem.codes, domain_given_x),
+        cell_departure(rows.cells, problem.codes, blocks, n_domains=T.shape[1]),
         class_shifts(rows.columns, problem, posterior),
     )
+
+
+def domain_blocks(
+    rows: DiagnosisRows, class_given_x: Array, domain_given_class: Array
+) -> Iterator[tuple[slice, Array]]:
+    """q(d|x) at the shares that domains have among the rows, some rows at a time.
+
+    With thousands of domains, that of all rows would take gigabytes.
+    """
+    problem = rows.problem
+    share = np.bincount(problem.codes, minlength=problem.n_domains) / problem.n_rows
+    step = max(EFFORT.most_entries // problem.n_domains, 1)
+    for start in range(0, problem.n_rows, step):
+        block = slice(start, start + step)
+        domain_given_x = class_given_x[block] @ domain_given_class
+        yield block, balance_domains(domain_given_x, rows.domain_weight, share)
 
 
 def simulate(
@@ -140,11 +153,7 @@ def simulate(
     Each climb starts at the truth of its simulation, so that few iterations do.
     ``draws`` are uniform numbers of shape (n_simulations, n_rows).
     """
-    cumulative = fitted.domain_given_x.cumsum(axis=1)
-    n_domains = rows.problem.n_domains
-    for uniform in draws:
-        codes = (uniform[:, None] > cumulative).sum(axis=1)
-        codes = np.minimum(codes, n_domains - 1)
+    for codes in _draw_domains(rows, fitted, draws):
         order = np.argsort(codes, kind="stable")
         simulated = rows.with_domains(order, codes[order])
         fit = optimize(
@@ -155,6 +164,18 @@ def simulate(
             max_iter=EFFORT.n_warm,
         )
         yield compare(simulated, fit)
+
+
+def _draw_domains(rows: DiagnosisRows, fitted: Comparison, draws: Array) -> Array:
+    """Domain of each row in each simulation, by the fitted q(d|x)."""
+    last = rows.problem.n_domains - 1
+    codes = np.empty(draws.shape, dtype=np.intp)
+    T = fitted.fit.domain_given_class
+    for block, domain_given_x in domain_blocks(rows, fitted.class_given_x, T):
+        cumulative = domain_given_x.cumsum(axis=1)
+        for drawn, uniform in zip(codes[:, block], draws[:, block], strict=True):
+            drawn[:] = (uniform[:, None] > cumulative).sum(axis=1)
+    return np.minimum(codes, last)
 
 
 def restart(
@@ -183,7 +204,13 @@ def weighted_agreement(first: Array, second: Array, weight: Array) -> float:
     return float(both[linear_sum_assignment(both, maximize=True)].sum() / both.sum())
 
 
-def cell_departure(cells: Array, codes: Array, domain_given_x: Array) -> Departure:
+def cell_departure(
+    cells: Array,
+    codes: Array,
+    domain_given_x: Iterable[tuple[slice, Array]],
+    *,
+    n_domains: int,
+) -> Departure:
     """Compare how often each domain occurs in each cell with what the model says.
 
     Parameters
@@ -191,16 +218,18 @@ def cell_departure(cells: Array, codes: Array, domain_given_x: Array) -> Departu
     cells : ndarray of shape (n,)
         Any partition of the inputs that does not look at the domains.
     codes : ndarray of shape (n,)
-    domain_given_x : ndarray of shape (n, n_domains)
-        At the shares that domains have among the rows.
+    domain_given_x : iterable of (slice, ndarray)
+        As of :func:`domain_blocks`.
+    n_domains : int
     """
-    n_cells, n_domains = int(cells.max()) + 1, domain_given_x.shape[1]
+    n_cells = int(cells.max()) + 1
     flat = cells.astype(np.int64) * n_domains + codes
     observed = np.bincount(flat, minlength=n_cells * n_domains)
     observed = observed.reshape(n_cells, n_domains).astype(float)
     expected, variance = np.zeros((2, n_cells, n_domains))
-    np.add.at(expected, cells, domain_given_x)
-    np.add.at(variance, cells, domain_given_x * (1 - domain_given_x))
+    for block, share in domain_given_x:
+        np.add.at(expected, cells[block], share)
+        np.add.at(variance, cells[block], share * (1 - share))
     size = observed.sum(axis=1, keepdims=True)
     share = observed.sum(axis=0) / observed.sum()
     plain = size * share * (1 - share)

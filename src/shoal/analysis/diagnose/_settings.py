@@ -82,13 +82,16 @@ class Effort:
     # Of the logit that guesses domains: ridges from strong to weak, and iterations.
     ridges: tuple[float, ...] = (0.1, 0.01, 1e-3, 1e-4)
     n_logit: int = 40
-    # With more domains, weights (or leaves) for each cost more than they tell.
+    # With more domains, a density, weights or leaves for each cost more than they tell.
+    most_normal_domains: int = 300
     most_logit_domains: int = 60
     most_tree_domains: int = 200
     n_trees: int = 50
     least_leaf: int = 10
     # A domain's spread is pulled to that of all by as many rows as this, per column.
     pooled_rows: float = 2.0
+    # Entries of rows by domains that exist at once.
+    most_entries: int = 2_000_000
     # Cells that should hold less variance, or classes fewer rows, say nothing.
     least_variance: float = 0.5
     least_rows: float = 8.0
