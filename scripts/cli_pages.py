@@ -14,7 +14,7 @@ from shoal.cli._app import EXAMPLES, app
 from shoal.cli._messages import EXIT_CODES, sections
 from shoal.cli._models import PlaceOptions
 from shoal.cli._options import Speech, Work
-from shoal.cli._reading import ReadOptions
+from shoal.io._options import ReadOptions
 
 #: Options that many commands take, by the names of their parameters.
 SHARED = {

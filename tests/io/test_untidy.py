@@ -115,9 +115,9 @@ def test_blank_cells_are_missing(
 
 def test_words_for_missing_may_have_blanks_around_them(frame: pd.DataFrame) -> None:
     other = frame.astype({"Hb": str})
-    other.loc[[5, 9], "Hb"] = " n/a"
-    assert refusal(other).hint == "--na n/a or clean the rows"
-    for na in ("n/a", " n/a"):
+    other.loc[[5, 9], "Hb"] = " broken"
+    assert refusal(other).hint == "--na broken or clean the rows"
+    for na in ("broken", " broken"):
         assert refusal(other, na=[na]).code == "E115"
     # a cell that cannot be shown as it is must not be repeated in a hint
     other.loc[[5, 9], "Hb"] = "not  measured"
@@ -285,11 +285,8 @@ def test_a_comma_in_a_name_does_not_hide_semicolons(
     path = tmp_path / "x.csv"
     named = frame.rename(columns={"Hb": "Hb, g/dl"})
     named.to_csv(path, sep=";", index=False, quoting=3)
-    error = refusal(path)
-    assert error.code == "E143"
-    assert error.text == "only 2 columns found; line 1 holds 2 semicolons"
-    assert error.hint == "add --sep ';' (sep in Python), or the one meant"
-    assert "Hb, g/dl" in read(path, domain="site", sep=";").feature_names
+    for sep in (None, ";"):
+        assert "Hb, g/dl" in read(path, domain="site", sep=sep).feature_names
 
 
 def test_names_with_other_separators_in_them(
@@ -311,7 +308,7 @@ def test_a_separator_that_was_named_is_believed(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     rows = "".join(f"{row % 2};{row};1,{row * row % 7}\n" for row in range(N_ROWS))
     path.write_text("site;b;c,d\n" + rows)
-    assert refusal(path).code == "E143"
+    assert read(path, domain="site").feature_names == ["c,d"]
     assert refusal(path, sep=",").code == "E107"
 
 
@@ -433,9 +430,9 @@ def test_numbers_for_people(
 def test_commas_of_two_meanings(frame: pd.DataFrame) -> None:
     values = [f"{1 + row},{100 + row}" for row in range(N_ROWS)]
     error = refusal(frame.assign(Hb=values))
-    assert error.hint == "write 1100 or 1.100 instead of 1,100"
-    error = refusal(frame.assign(Hb=[f"{row},5" for row in range(N_ROWS)]))
-    assert error.hint == "write 3.5 instead of 3,5"
+    assert error.hint == (
+        "--decimal , if that is 1.100, or write 1100 or 1.100 instead of 1,100"
+    )
 
 
 def test_few_shares_are_grades(frame: pd.DataFrame) -> None:

@@ -256,9 +256,13 @@ class PlaceOptions:
         **options: Any,
     ) -> Any:
         """The answer of a function of :mod:`shoal.scale` about a model and data."""
-        # its schema gets to know further cells that mean "no value"
-        missing = [*loaded.schema["missing"], *(rows.na or ())]
-        loaded.model.schema_ = loaded.schema | {"missing": missing}
+        from shoal.io import Schema
+
+        # its schema gets to know how these rows write numbers and gaps
+        schema = Schema.from_dict(loaded.schema).written(
+            na=rows.na, na_only=rows.na_only, decimal=rows.decimal
+        )
+        loaded.model.schema_ = schema.to_dict()
         return question(
             loaded.model,
             one_or_all(data),

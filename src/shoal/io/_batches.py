@@ -17,7 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._images import decode, judge_bad, list_images
-from shoal.io._options import MISSING, SourceOptions
+from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format
 from shoal.io.source._open import (
@@ -42,8 +42,10 @@ def batches(
     domain_file: Any = None,
     format: str | None = None,
     sep: str | None = None,
+    decimal: str | None = None,
     encoding: str = "utf-8",
     na: Iterable[str] = (),
+    na_only: bool = False,
     drop_missing_domain: bool = False,
     require_domain: bool = True,
 ) -> Iterator[Table]:
@@ -56,8 +58,9 @@ def batches(
     schema : Schema or dict
         Of the model; a dict is what ``model.schema_`` holds.
     batch_rows : int, default=65536
-    domain_file, format, sep, encoding, na, drop_missing_domain
-        As in :func:`shoal.io.read`.
+    domain_file, format, sep, decimal, encoding, na, na_only, drop_missing_domain
+        As in :func:`shoal.io.read`. Where they are not given, separator, decimal sign
+        and cells without a value are those of the fit.
     require_domain : bool, default=True
         False for a use of the rows that does not depend on their domains: a row may
         then lack its own (None), and domains are words, whatever they were in fit.
@@ -71,12 +74,11 @@ def batches(
     """
     if not isinstance(schema, Schema):
         schema = Schema.from_dict(schema)
-    schema = replace(schema, missing=(*schema.missing, *na))
+    schema = schema.written(sep=sep, decimal=decimal, na=na, na_only=na_only)
     options = replace(
         _options(schema),
         domain_file=domain_file,
         format=format,
-        sep=sep,
         encoding=encoding,
         drop_missing_domain=drop_missing_domain,
         require_domain=require_domain,
@@ -111,7 +113,10 @@ def _options(schema: Schema) -> SourceOptions:
         counts=schema.kind == "counts",
         layer=schema.layer,
         use_rep=schema.use_rep,
-        na=[token for token in schema.missing if token not in MISSING],
+        na=schema.missing,
+        na_only=True,
+        sep=schema.sep,
+        decimal=schema.decimal if schema.decimal == "," else None,
     )
 
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from shoal.exceptions import InputError
-
-#: Cells of a text file, and text in any table, that mean "no value".
-MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "<NA>")
+from shoal.io._notation import GAPS, MISSING, THOUSANDS, Notation
 
 IMPUTATIONS = ("median", "mean", "drop", "keep")
 
@@ -36,9 +34,11 @@ class FileOptions:
 
     domain_file: Any = told(None, "Domains, for npy and mtx.", metavar="FILE")
     format: Text = told(None, "Format, if the file's name does not tell.")
-    sep: Text = told(None, "Separator of a CSV file.")
+    sep: Text = told(None, "Separator of a CSV file, if it is not found.")
+    decimal: Text = told(None, "Decimal sign, if it is not found.", metavar=".|,")
     encoding: str = told("utf-8", "Of a text file.")
     na: Sequence[str] = told((), "Cell that means missing (repeatable).")
+    na_only: bool = told(False, "Only --na and empty cells are missing, not NA or -.")
     drop_missing_domain: bool = told(False, "Leave out rows without domain.")
 
     @property
@@ -79,6 +79,12 @@ class SourceOptions(ReadOptions):
     require_domain: bool = True
 
     def __post_init__(self) -> None:
+        if self.decimal not in (None, *THOUSANDS):
+            raise InputError(
+                "E002",
+                f"decimal={self.decimal!r} is no decimal sign",
+                "use . or , or leave it out",
+            )
         if self.impute is not None and self.impute not in IMPUTATIONS:
             raise InputError(
                 "E002",
@@ -96,8 +102,14 @@ class SourceOptions(ReadOptions):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Every cell that means "no value"."""
-        return (*MISSING, *self.na)
+        """Every cell that means "no value", in any column."""
+        return ("", *self.na) if self.na_only else (*MISSING, *self.na)
+
+    @property
+    def notation(self) -> Notation:
+        """How numbers and gaps are written."""
+        gaps = () if self.na_only else GAPS
+        return Notation(self.missing, gaps, self.decimal or ".")
 
     @property
     def text_columns(self) -> set[str]:

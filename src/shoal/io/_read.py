@@ -10,14 +10,14 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
-from shoal.io._images import inner_folders, list_images
+from shoal.io._folders import read_images
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._arrays import check_length, check_varied
 from shoal.io.source._format import Content, is_sparse
 from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
-from shoal.io.table._columns import Feature, plan_columns
+from shoal.io.table._columns import Feature, decimal_of, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._missing import lacking, with_fill
 from shoal.io.table._schema import Schema
@@ -42,8 +42,10 @@ def read(
     use_rep: str | None = None,
     format: str | None = None,
     sep: str | None = None,
+    decimal: str | None = None,
     encoding: str = "utf-8",
     na: Sequence[str] = (),
+    na_only: bool = False,
     impute: str | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -82,10 +84,13 @@ def read(
         The columns are counts of words: whole numbers from 0.
     layer, use_rep : str, default=None
         Matrix of an AnnData file, instead of X.
-    format, sep, encoding : str
-        Where the file's name or content does not tell.
+    format, sep, decimal, encoding : str
+        Where the file's name or content does not tell. Commas, semicolons, tabs and
+        bars are found as separators, and decimal commas (3,5) as well as points.
     na : sequence of str, default=()
         Further cells that mean "no value".
+    na_only : bool, default=False
+        Only empty cells and those of ``na`` do: where ``NA`` is a species.
     impute : {None, "median", "mean", "drop", "keep"}, default=None
         What becomes of missing values: an error; the median or mean of a number and
         the most frequent value of a category; the row is left out; or, in a table, they
@@ -119,7 +124,8 @@ def read(
     Notes
     -----
     *Missing values* are empty or blank cells, ``NA``, ``NaN``, ``nan``, ``null``,
-    ``NULL``, ``<NA>`` and those of ``na``, in every column. They are an error unless
+    ``NULL``, ``<NA>`` and those of ``na``, in every column; in a column of numbers also
+    ``-``, ``n/a``, ``?`` and their like, with a warning. They are an error unless
     ``impute`` says what to do; at predict, the values learned in fit are used, or such
     rows left out as in fit. Infinite values are always an error. Blanks around words
     mean nothing.
@@ -144,7 +150,7 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
-        return _read_images(Path(content.source["path"]), options)
+        return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
 
@@ -183,6 +189,7 @@ class Tabulation:
         self._check_names()
         # of what could not be drawn while it was read
         self.content = self.content.sample(self.options.sample, self.options.seed)
+        self.options = replace(self.options, decimal=self._decimal())
         domains, rule = self._domains()
         columns, features = self._columns()
         schema = self._schema(features, rule)
@@ -222,6 +229,14 @@ class Tabulation:
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
             raise ask_for_domain(self.frame, matrix=self.matrix is not None)
+
+    def _decimal(self) -> str:
+        """How text writes numbers: as told, as the file shows, as the cells do."""
+        return (
+            self.options.decimal
+            or self.content.decimal
+            or decimal_of(self.frame, self.options)
+        )
 
     def _domains(self) -> tuple[Array | None, DomainRule | None]:
         if self.options.domain is None:
@@ -284,6 +299,9 @@ class Tabulation:
             "id": options.id,
             "label": options.label,
             "missing": options.missing,
+            "gaps": options.notation.gaps,
+            "decimal": options.notation.decimal,
+            "sep": options.sep,
         }
         if self.matrix is not None:
             return Schema(
@@ -299,7 +317,7 @@ class Tabulation:
         if options.text is not None:
             return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
         filled = [
-            with_fill(one, self.frame[one.name], options.missing, options.impute)
+            with_fill(one, self.frame[one.name], options.notation, options.impute)
             for one in features
         ]
         single = all(self.frame[one.name].dtype == np.float32 for one in features)
@@ -379,66 +397,3 @@ def _with_domains(content: Content, options: SourceOptions) -> Content:
     check_length(content.n_rows, len(values), "domains")
     values.index = content.frame.index
     return replace(content, frame=content.frame.assign(domain=values))
-
-
-# ---- folders of images ---------------------------------------------------------------
-
-
-def _folder_labels(names: list[str], label: str | None) -> Array | None:
-    """True classes of images: the folder below the domain, where asked for as label."""
-    if label is None:
-        return None
-    found = inner_folders(names) if label == "label" else None
-    if found is None:
-        raise InputError(
-            "E107",
-            f'no label "{label}" of the images',
-            "--label label takes the folder below the domain, <domain>/<label>/*.jpg",
-        )
-    return found
-
-
-def _drawn(frame: pd.DataFrame, options: SourceOptions) -> pd.DataFrame:
-    """Some rows at random, where so many were asked for."""
-    if options.sample is None or len(frame) <= options.sample:
-        return frame
-    return frame.sample(options.sample, random_state=options.seed).sort_index()
-
-
-def _read_images(root: Path, options: SourceOptions) -> Table:
-    """The list of a folder's images; pixels are for an encoder to read."""
-    images = list_images(
-        root, domain_from=options.domain_from, skip_bad=options.skip_bad
-    )
-    frame = pd.DataFrame(
-        {
-            "path": images.names,
-            "width": images.sizes[:, 0],
-            "height": images.sizes[:, 1],
-            "format": images.formats,
-            "domain": images.domains,
-        }
-    )
-    frame = _drawn(frame, options)
-    domains, _, rule, messages = learn_domains(frame["domain"], options)
-    source = {
-        "path": str(root),
-        "fingerprint": images.fingerprint,
-        "rows": len(frame),
-        "bytes": sum(path.stat().st_size for path in images.paths),
-        "skipped": images.skipped,
-    }
-    return Table(
-        X=None,
-        domains=domains,
-        ids=frame["path"].to_numpy(dtype=object),
-        labels=_folder_labels(frame["path"].tolist(), options.label),
-        feature_names=[],
-        schema=Schema(kind="images", domain=rule),
-        columns=[Column("domain", "domain", "name of the folder")],
-        kind="images",
-        source=source,
-        messages=images.messages + messages,
-        frame=frame,
-        places=frame.index.to_numpy(),
-    )

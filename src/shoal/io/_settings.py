@@ -14,6 +14,9 @@ class ReadingSettings:
     max_levels_asked: int = 1_000
     # Values that are partly numbers, partly text, are categories if there are so few.
     most_grades: int = 20
+    # A word that most rows of a column have stands for a gap if the numbers beside it
+    # are so many more: words of them at most in this share of the different numbers.
+    words_among_numbers: float = 0.1
     # Running text has this many words a cell.
     words_of_text: float = 3.0
     # Numbers of rows of which some were left out are so far apart, on average.

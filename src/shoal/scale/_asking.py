@@ -187,6 +187,7 @@ def diagnose(
         options = SourceOptions(
             domain=rule.column,
             na=schema.missing,
+            na_only=True,
             drop_missing_domain=drop_missing_domain,
             seed=seed,
         )

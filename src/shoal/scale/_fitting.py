@@ -79,9 +79,9 @@ def fit(
     part_rows : int, default=500000
         Rows of a part, the unit of work that is kept.
     **options
-        ``features``, ``id``, ``label``, ``group``, ``drop``, ``na``, ``impute``,
-        ``merge_small``, ``drop_missing_domain`` and ``seed`` (of the sample, default 0)
-        as in :func:`shoal.io.read`.
+        ``features``, ``id``, ``label``, ``group``, ``drop``, ``na``, ``na_only``,
+        ``decimal``, ``impute``, ``merge_small``, ``drop_missing_domain`` and ``seed``
+        (of the sample, default 0) as in :func:`shoal.io.read`.
 
     Returns
     -------

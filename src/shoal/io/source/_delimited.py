@@ -7,9 +7,9 @@ import gzip
 import io
 import re
 import warnings
-import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,81 +17,11 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
+from shoal.io._notation import has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
+from shoal.io.source._disguise import refuse_disguised
 from shoal.io.source._format import Content, Format, sampled
-
-# ---- Files that are not what their names say, told by their first bytes --------------
-
-SHEET = "save the sheet as CSV"
-UNPACK = "unpack it first"
-#: First bytes, what such a file is, and what to do about it.
-KINDS = (
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", SHEET),
-    (b"\x1f\x8b", "packed by gzip", "unpack it, or end its name with .csv.gz"),
-    (b"\xfd7zX", "packed by xz", UNPACK),
-    (b"BZh", "packed by bzip2", UNPACK),
-    (b"\x28\xb5\x2f\xfd", "packed by zstd", UNPACK),
-)
-PARQUET = b"PAR1"
-ZIP = b"PK\x03\x04"
-
-
-def refuse_disguised(file: Path | io.BytesIO, name: str) -> None:
-    """Raise E102 for a workbook, a Parquet file or an archive taken for text.
-
-    Parameters
-    ----------
-    file : path or BytesIO
-    name : str
-        What to call it.
-    """
-    kind = _kind_of(file)
-    if kind is None:
-        return
-    what, hint = kind
-    if isinstance(file, io.BytesIO) and hint is not SHEET:
-        hint = "pass the file by its name, or unpack it first"
-    raise InputError("E102", f'"{name}" is {what}, not text', hint)
-
-
-def _kind_of(file: Path | io.BytesIO) -> tuple[str, str] | None:
-    """What a file is by its first bytes, and the fix; None where they say nothing."""
-    head, tail = _ends_of(file)
-    if head == tail == PARQUET:  # a column may be called PAR1
-        return "a Parquet file", "add --format parquet"
-    if head == ZIP:
-        return _zipped(file)
-    found = ((what, fix) for start, what, fix in KINDS if head.startswith(start))
-    return next(found, None)
-
-
-def _ends_of(file: Path | io.BytesIO) -> tuple[bytes, bytes]:
-    """The first and the last four bytes."""
-    if isinstance(file, io.BytesIO):
-        with file.getbuffer() as content:
-            return bytes(content[:4]), bytes(content[-4:])
-    with contextlib.suppress(OSError), file.open("rb") as handle:
-        head = handle.read(4)
-        handle.seek(-len(head), io.SEEK_END)
-        return head, handle.read(4)
-    return b"", b""  # a reader says what is wrong with it
-
-
-def _zipped(file: Any) -> tuple[str, str]:
-    """Excel, numpy and others all pack what they write as zip archives."""
-    names: list[str] = []
-    # whatever is wrong with an archive, it is still one
-    with contextlib.suppress(Exception), zipfile.ZipFile(file) as archive:
-        names = archive.namelist()
-    if any(name.startswith("xl/") for name in names):
-        return "an Excel workbook", SHEET
-    if names and all(name.endswith(".npy") for name in names):
-        return "an archive of numpy arrays", "add --format npz"
-    return "a zip archive", "unpack it; a sheet must be saved as CSV"
-
-
-# ---- text with separators ------------------------------------------------------------
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Enough for any header, and for a look at the first row.
@@ -110,19 +40,23 @@ File = Path | io.BytesIO
 
 def read_delimited(file: File, options: SourceOptions) -> Content:
     """A whole CSV or TSV file, or rows drawn from all of it."""
+    layout = look(file, options)
     if options.sample is not None:
-        frames = read_chunks(file, options, batch_rows=READING.batch_rows)
-        return Content(frame=sampled(frames, options.sample, options.seed))
+        frames = read_chunks(file, options, layout, batch_rows=READING.batch_rows)
+        frame = sampled(frames, options.sample, options.seed)
+        return Content(frame=frame, decimal=layout.found_decimal)
     if isinstance(file, Path):
         times = READING.unpacked if file.suffix == ".gz" else 1
         n_cells = times * file.stat().st_size / READING.bytes_per_cell
         check_memory(n_cells, f'"{file}"')
-    return Content(frame=next(read_chunks(file, options, batch_rows=None)))
+    frame = next(read_chunks(file, options, layout, batch_rows=None))
+    return Content(frame=frame, decimal=layout.found_decimal)
 
 
 def read_chunks(
     file: File,
     options: SourceOptions,
+    layout: "Layout | None" = None,
     *,
     batch_rows: int | None,
     columns: list[str] | None = None,
@@ -134,20 +68,24 @@ def read_chunks(
     ----------
     file : path or BytesIO
     options : SourceOptions
+    layout : Layout, default=None
+        Of the file, if it was looked at already.
     batch_rows : int or None
     columns : list of str, default=None
         The only ones to keep; None for all.
     as_text : set of str, default=None
         Columns whose cells stay text; None for those that the options name.
     """
-    header = read_header(file, options)
+    layout = look(file, options) if layout is None else layout
+    header = layout.header
     as_text = options.text_columns if as_text is None else as_text
     n_rows = 0
     with _opened(file) as handle:
-        with _plain_errors(file, options):
+        with _plain_errors(file, options, layout.separator):
             reader = pd.read_csv(
                 handle,
-                sep=_separator(file, options),
+                sep=layout.separator,
+                decimal=layout.decimal,
                 encoding=options.encoding,
                 header=0,
                 names=header,
@@ -161,7 +99,7 @@ def read_chunks(
             )
         frames: Iterator[Any] = iter(reader if batch_rows else [reader])
         while True:
-            with _plain_errors(file, options):
+            with _plain_errors(file, options, layout.separator):
                 frame = next(frames, None)
             if frame is None:
                 break
@@ -174,23 +112,55 @@ def read_chunks(
         raise _no_rows(file)
 
 
-def read_header(file: File, options: SourceOptions) -> list[str]:
-    """Column names, checked: some, no two alike, and not the first row of numbers."""
-    separator = _separator(file, options)
+# ---- how a file is laid out ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the first lines of a file tell.
+
+    Attributes
+    ----------
+    header : list of str
+        Column names, checked: some, no two alike, and not the first row of numbers.
+    separator : str
+    decimal : {".", ","}
+    found_decimal : str or None
+        The same, where the lines show it: points are no evidence, whole numbers may
+        follow.
+    """
+
+    header: list[str]
+    separator: str
+    decimal: str
+    found_decimal: str | None
+
+
+def look(file: File, options: SourceOptions) -> Layout:
+    """Find the separator, the names of the columns, and the decimal sign."""
+    told = _told_separator(options)
     if not (isinstance(file, Path) and file.suffix == ".gz"):
         refuse_disguised(file, name_of(file))
-    with _plain_errors(file, options), _opened(file) as handle:
+    usual = _usual_separator(file, options)
+    with _plain_errors(file, options, told or usual), _opened(file) as handle:
         head = handle.read(HEAD_BYTES)
         # Cut off inside a character, a head must not look broken: not "final".
         text = codecs.getincrementaldecoder(options.encoding)().decode(head)
         text = text.removeprefix("\ufeff")
+        separator = told or _find_separator(text, usual)
         header = next(_rows(text, separator), [])
     if not header or not text.strip():
         raise InputError(
             "E114", f'"{name_of(file)}" is empty', "check the export that made it"
         )
-    _check_separator(text, header, separator, told=options.sep is not None)
-    return _check_names(file, header)
+    _check_separator(header, separator)
+    decimal = options.decimal or _find_decimal(text, separator, options)
+    return Layout(_check_names(file, header), separator, decimal or ".", decimal)
+
+
+def read_header(file: File, options: SourceOptions) -> list[str]:
+    """Names of the columns."""
+    return look(file, options).header
 
 
 def _no_rows(file: File) -> InputError:
@@ -206,14 +176,19 @@ def name_of(file: File) -> str:
     return str(file) if isinstance(file, Path) else "standard input"
 
 
-def _separator(file: File, options: SourceOptions) -> str:
-    if options.sep is not None:
-        separator = options.sep.replace("\\t", "\t")
-        if len(separator) != 1:
-            raise InputError(
-                "E002", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
-            )
-        return separator
+def _told_separator(options: SourceOptions) -> str | None:
+    if options.sep is None:
+        return None
+    separator = options.sep.replace("\\t", "\t")
+    if len(separator) != 1:
+        raise InputError(
+            "E002", f"sep={options.sep!r} is not one character", "use ';' or '\\t'"
+        )
+    return separator
+
+
+def _usual_separator(file: File, options: SourceOptions) -> str:
+    """That of files with such a name."""
     tabs = options.format is None and isinstance(file, Path) and TSV.takes(file)
     return "\t" if tabs or options.format == "tsv" else ","
 
@@ -224,35 +199,57 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
     return (row for row in rows if row)
 
 
-def _check_separator(text: str, header: list[str], separator: str, told: bool) -> None:
-    """Raise E143 where another separator is the likely one."""
-    if len(header) == 1:
-        found = {other: header[0].count(other) for other in SEPARATORS}
-    elif told:
-        return
-    else:
-        found = {other: _splits(text, other) for other in SEPARATORS}
-    likely = max(found, key=found.__getitem__)
-    if likely != separator and found[likely] >= len(header):
-        shown = "\\t" if likely == "\t" else likely
-        columns = "1 column" if len(header) == 1 else f"{len(header)} columns"
-        raise InputError(
-            "E143",
-            f"only {columns} found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
-            f"add --sep '{shown}' (sep in Python), or the one meant",
-        )
+def _first_rows(text: str, separator: str) -> list[list[str]]:
+    """The first rows of a head, without its last one, which may be cut off."""
+    found: list[list[str]] = []
+    with contextlib.suppress(csv.Error):
+        for row in _rows(text, separator):
+            found.append(row)
+            if len(found) > READING.look_rows:
+                break
+    return found[:-1] if len(found) > 2 else found
+
+
+def _find_separator(text: str, usual: str) -> str:
+    """The separator that splits the first lines most often, all of them alike.
+
+    Names and cells may hold another one many times (k__Bacteria|p__Firmicutes). Where
+    commas split as often as something else, they are decimal commas.
+    """
+    found = {one: _splits(text, one) for one in SEPARATORS}
+    best = max(found, key=lambda one: (found[one], one != ",", one == usual))
+    return best if found[best] else usual
 
 
 def _splits(text: str, separator: str) -> int:
-    """How often a separator splits line 1, if it splits the next line as often.
+    """How often a separator splits line 1, if it splits the next lines as often."""
+    rows = _first_rows(text, separator)
+    return len(rows[0]) - 1 if len(rows) > 1 and len(set(map(len, rows))) == 1 else 0
 
-    Names of columns may hold another one many times (k__Bacteria|p__Firmicutes).
-    """
-    with contextlib.suppress(csv.Error, StopIteration):
-        rows = _rows(text, separator)
-        first, second = next(rows), next(rows)
-        return len(first) - 1 if len(first) == len(second) else 0
-    return 0
+
+def _find_decimal(text: str, separator: str, options: SourceOptions) -> str | None:
+    """A comma where cells of the first rows show it; None where nothing does."""
+    empty = options.notation.empty
+    for cells in zip(*_first_rows(text, separator)[1:], strict=False):
+        found = {cell.strip() for cell in cells}.difference(empty)
+        if has_commas(found, few=separator != ","):
+            return ","
+    return None
+
+
+def _check_separator(header: list[str], separator: str) -> None:
+    """Raise E143 where another separator is the likely one."""
+    if len(header) > 1:
+        return
+    found = {other: header[0].count(other) for other in SEPARATORS}
+    likely = max(found, key=found.__getitem__)
+    if likely != separator and found[likely]:
+        shown = "\\t" if likely == "\t" else likely
+        raise InputError(
+            "E143",
+            f"only 1 column found; line 1 holds {found[likely]} {SEPARATORS[likely]}",
+            f"add --sep '{shown}' (sep in Python), or the one meant",
+        )
 
 
 def _check_names(file: File, header: list[str]) -> list[str]:
@@ -286,7 +283,7 @@ def _opened(file: File) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _plain_errors(file: File, options: SourceOptions) -> Iterator[None]:
+def _plain_errors(file: File, options: SourceOptions, separator: str) -> Iterator[None]:
     """Errors of decoding and parsing, as coded ones that say where."""
     name = name_of(file)
     try:
@@ -303,7 +300,7 @@ def _plain_errors(file: File, options: SourceOptions) -> Iterator[None]:
             "use utf-8, latin-1 or utf-16",
         ) from error
     except (pd.errors.ParserWarning, pd.errors.ParserError, csv.Error) as error:
-        raise _unparsable(file, options, str(error)) from error
+        raise _unparsable(file, options, separator, str(error)) from error
     except (EOFError, OSError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
@@ -332,9 +329,10 @@ def _encoding_name(options: SourceOptions) -> str:
     return "UTF-8" if options.encoding == "utf-8" else options.encoding
 
 
-def _unparsable(file: File, options: SourceOptions, reason: str) -> InputError:
+def _unparsable(
+    file: File, options: SourceOptions, separator: str, reason: str
+) -> InputError:
     """Name the first line whose number of cells differs from the header's."""
-    separator = _separator(file, options)
     hint = "check the line for a separator or a quote too many"
     with _opened(file) as handle:
         text = io.TextIOWrapper(handle, options.encoding, newline="")

@@ -40,6 +40,8 @@ class Content:
         Name of the column that says which of several files a row is from.
     messages : tuple of Message
         What reading noticed.
+    decimal : str or None
+        How the source writes numbers, where it was found.
     """
 
     frame: pd.DataFrame
@@ -51,6 +53,7 @@ class Content:
     annotated: bool = False
     by_file: str | None = None
     messages: tuple[Any, ...] = ()
+    decimal: str | None = None
 
     @property
     def n_rows(self) -> int:

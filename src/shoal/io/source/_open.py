@@ -17,7 +17,8 @@ from shoal.io._options import SourceOptions
 from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
 from shoal.io.source._columnar import FEATHER, PARQUET
-from shoal.io.source._delimited import CSV, TSV, read_delimited, refuse_disguised
+from shoal.io.source._delimited import CSV, TSV, read_delimited
+from shoal.io.source._disguise import refuse_disguised
 from shoal.io.source._format import Content, Format, is_sparse
 
 #: Every format that can be read, by its name.

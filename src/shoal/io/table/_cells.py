@@ -12,18 +12,21 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import quoted
+from shoal.io._notation import COMMA, Notation
 from shoal.io._settings import READING
 
 Array = np.ndarray[Any, Any]
+
+#: Cells are what they are: no word means "no value".
+EXACTLY = Notation(missing=(), gaps=())
 
 DATE = (
     r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{2}:\d{2}.*)?"  # 2024-05-31
     r"|\d{1,2}([-/.])\d{1,2}\3\d{4}"  # 31.05.2024
 )
-COMMA_DECIMAL = r"[-+]?\d+,\d+"
 #: Numbers in a form that only people read, and the pattern of each.
 SPELLINGS = {
-    "thousands separators": r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?",
+    "thousands separators": r"[-+]?\d{1,3}((,\d{3})+(\.\d+)?|(\.\d{3})+(,\d+)?)",
     "percent signs": r"[-+]?\d+([.,]\d+)? ?%",
 }
 
@@ -64,31 +67,41 @@ def stripped(series: pd.Series) -> pd.Series:
     return pd.Series(cells, index=series.index, dtype=object, name=series.name)
 
 
-def numbers(
-    series: pd.Series, missing: Sequence[str] = (), dtype: Any = np.float64
-) -> tuple[Array, Array]:
+def numbers(series: pd.Series, written: Notation = EXACTLY) -> tuple[Array, Array]:
     """Cells as numbers, NaN where there is none, and a mask of those that are neither.
 
-    >>> values, wrong = numbers(pd.Series(["1", "NA", "n/a"]), ["NA"])
+    >>> cells = pd.Series(["1", "3,5", "-", "broken"])
+    >>> values, wrong = numbers(cells, Notation(decimal=","))
     >>> values, wrong
-    (array([ 1., nan, nan]), array([False, False,  True]))
+    (array([1. , 3.5, nan, nan]), array([False, False, False,  True]))
     """
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         moments = pd.to_datetime(series, utc=True).dt.tz_localize(None)
         since = moments.to_numpy("datetime64[us]") - np.datetime64(0, "us")
         return since / np.timedelta64(1, "s"), np.zeros(len(series), dtype=bool)
     if is_number(series):
-        values = series.to_numpy(dtype=dtype, na_value=np.nan)
+        values = series.to_numpy(dtype=float, na_value=np.nan)
         wrong = np.zeros(len(values), dtype=bool)
     else:
         series = stripped(series)
-        empty = _empty(series, missing)
-        parsed = pd.to_numeric(series.astype(object).where(~empty), errors="coerce")
-        values = parsed.to_numpy(dtype=dtype, na_value=np.nan)
+        empty = _empty(series, written.empty)
+        cells = series.astype(object).where(~empty)
+        if written.decimal != ".":
+            cells = _with_points(cells, written)
+        parsed = pd.to_numeric(cells, errors="coerce")
+        values = parsed.to_numpy(dtype=float, na_value=np.nan)
         wrong = np.isnan(values) & ~empty
-    if tokens := sentinels(missing):
+    if tokens := sentinels(written.missing):
         values = np.where(np.isin(values, tokens), np.nan, values)
     return values, wrong
+
+
+def _with_points(cells: pd.Series, written: Notation) -> pd.Series:
+    """Text as Python writes numbers, whatever else there is as it is."""
+    codes, values = pd.factorize(cells)  # many are alike
+    plain = [written.plain(one) if isinstance(one, str) else one for one in values]
+    known = np.array([*plain, None], dtype=object)
+    return pd.Series(known[codes], index=cells.index, dtype=object)
 
 
 def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
@@ -144,7 +157,7 @@ def looks_like_dates(text: Array) -> bool:
 
 def comma_decimals(text: Array) -> bool:
     """Whether all of the first cells read like 3,5."""
-    return _all_match(COMMA_DECIMAL, text)
+    return _all_match(COMMA.pattern, text)
 
 
 def spelling(text: Array) -> str | None:

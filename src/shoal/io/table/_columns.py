@@ -10,7 +10,6 @@ text stops the reading (E116); text with too many distinct values is set aside.
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +17,29 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import n_of, quoted, require_columns
+from shoal.io._files import join, n_of, quoted, require_columns
+from shoal.io._notation import Notation, has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.table._cells import (
     check_flat,
     comma_decimals,
     is_number,
+    is_text,
     looks_like_dates,
     numbers,
     row_number,
-    spelling,
     whole,
     words,
+)
+from shoal.io.table._spelling import (
+    Mixed,
+    is_mixed,
+    is_spelled,
+    not_a_number,
+    short,
+    spelled,
+    words_among_numbers,
 )
 from shoal.io.table._table import Column, Message
 
@@ -78,18 +87,18 @@ class Feature:
         return [self.name]
 
     def encode(
-        self, series: pd.Series, missing: Sequence[str], messages: list[Message]
+        self, series: pd.Series, written: Notation, messages: list[Message]
     ) -> Array:
         """Columns of X; NaN where a value is missing and nothing fills it.
 
         Warnings are appended to ``messages``.
         """
         if self.kind != "category":
-            values, wrong = numbers(series, missing)
+            values, wrong = numbers(series, written)
             if wrong.any():
-                raise _not_a_number(self.name, series, wrong)
+                raise not_a_number(self.name, series, wrong, written)
             return values[:, None]
-        text = words(series, missing)
+        text = words(series, written.missing)
         empty = np.asarray(pd.isna(text))
         if self.fill is not None:
             text = np.where(empty, self.fill, text)
@@ -122,6 +131,8 @@ class Plan:
     features: list[Feature] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
+    gaps: dict[str, list[str]] = field(default_factory=dict)
+    mixed: list[Mixed] = field(default_factory=list)
 
     def use(self, feature: Feature, reason: str) -> None:
         """Make a column a feature."""
@@ -175,8 +186,11 @@ def plan_columns(
         else:
             check_flat(name, frame[name])
             _decide(plan, name, frame[name], options)
+    if plan.mixed:
+        raise words_among_numbers(plan.mixed)
     if not plan.features:
         raise _nothing_left(plan)
+    _tell_gaps(plan)
     return plan
 
 
@@ -208,34 +222,45 @@ def _decide(plan: Plan, name: str, series: pd.Series, options: SourceOptions) ->
     if not len(present):
         plan.set_aside(name, "empty", "empty")
         return
-    _, wrong = numbers(series, options.missing)
-    if wrong.sum() == 0:
+    written = options.notation
+    _, wrong = numbers(series, written)
+    is_gap = np.isin(present.astype(str), written.gaps)
+    found = present[~is_gap]  # what is a number, if the column is one
+    if wrong.sum() == 0 and len(found):
+        plan.gaps[name] = sorted(set(present[is_gap]))
         _decide_numbers(plan, name, series, options, asked)
-    elif _is_mixed(text, present, wrong) or _is_spelled(text, present, wrong):
-        raise _mixed(name, series, text, wrong, comma_decimals(present))
+    elif len(found) and is_spelled(text, found, wrong):
+        raise spelled(name, series, text, wrong, comma_decimals(found))
+    elif len(found) and is_mixed(found, text[wrong]):
+        plan.mixed.append(Mixed(name, series, text, wrong))
     else:
         _decide_text(plan, name, series, present, asked)
 
 
-def _is_mixed(text: Array, present: Array, wrong: Array) -> bool:
-    """Numbers with some text between them, rather than grades such as 1, 2, A, B."""
-    if wrong.sum() > len(present) / 2:
-        return False
-    grades = len(pd.unique(present)) <= READING.most_grades
-    return not grades or len(pd.unique(text[wrong])) == 1
+def decimal_of(frame: pd.DataFrame, options: SourceOptions) -> str:
+    """The decimal sign of the columns of text that hold numbers: "," where one does."""
+    names = options.text_columns
+    if options.domain_bins is not None:
+        names = names - {options.domain}
+    left = [name for name in frame.columns if name not in names]
+    for name in left:
+        if is_text(frame[name]) and _holds_commas(frame[name], options):
+            return ","
+    return "."
 
 
-def _is_spelled(text: Array, present: Array, wrong: Array) -> bool:
-    """Numbers as 3,5 or 1,234 or 3 %; few different ones such as 10 % are grades."""
-    if comma_decimals(present):
-        return True
-    return len(pd.unique(present)) > READING.most_grades and bool(spelling(text[wrong]))
+def _holds_commas(series: pd.Series, options: SourceOptions) -> bool:
+    # lists do not hash, and are refused later
+    values = list(dict.fromkeys(one.strip() for one in series if isinstance(one, str)))
+    cells = values[:: max(len(values) // READING.look_rows, 1)]
+    empty = options.notation.empty
+    return has_commas([one for one in cells if one not in empty], few=False)
 
 
 def _decide_numbers(
     plan: Plan, name: str, series: pd.Series, options: SourceOptions, asked: bool
 ) -> None:
-    values, _ = numbers(series, options.missing)
+    values, _ = numbers(series, options.notation)
     present = values[~np.isnan(values)]
     dates = pd.api.types.is_datetime64_any_dtype(series.dtype)
     if not len(present):
@@ -293,7 +318,7 @@ def _decide_text(
         raise InputError(
             "E116",
             f'column "{name}" holds free text (row {int(series.index[0]) + 1}: '
-            f'"{_short(present[0])}")',
+            f'"{short(present[0])}")',
             f"--text {shlex.quote(name)} or --drop {quoted(name)}",
         )
     else:
@@ -358,45 +383,19 @@ def _looks_like_answer(name: str) -> InputError:
     )
 
 
-def _mixed(
-    name: str, series: pd.Series, text: Array, wrong: Array, commas: bool
-) -> InputError:
-    first = row_number(series, wrong)
-    whole_cell = text[int(np.argmax(wrong))]
-    cell = _short(whole_cell)
-    spelled = spelling(text[wrong])
-    if spelled is not None:
-        return InputError(
-            "E119",
-            f'"{name}" has {spelled} (row {first}: "{cell}")',
-            f"write {_plain(cell, commas)} instead of {cell}",
-        )
-    if commas:
-        return InputError(
-            "E119",
-            f'"{name}" has decimal commas (row {first}: "{cell}")',
-            "write 3.5 instead of 3,5",
-        )
-    rows, count = (series.index[wrong][:3] + 1).tolist(), int(wrong.sum())
-    more = f" and {count - 3} more" * (count > 3)
-    return InputError(
-        "E119",
-        f'"{name}" is a number except row{"s" * (len(rows) > 1)} '
-        f'{", ".join(map(str, rows))}{more} ("{cell}")',
-        # a cell that is not shown as it is could not be named so
-        f"--na {shlex.quote(cell)} or clean the rows"
-        if cell == whole_cell
-        else "clean the rows",
+def _tell_gaps(plan: Plan) -> None:
+    """W148 names every word that was taken for a gap among numbers, once."""
+    columns = [name for name, found in plan.gaps.items() if found]
+    if not columns:
+        return
+    cells = sorted({f'"{cell}"' for found in plan.gaps.values() for cell in found})
+    where = f'"{columns[0]}"' if len(columns) == 1 else f"{len(columns)} columns"
+    plan.warn(
+        "W148",
+        f"{join(cells)} among the numbers of {where} "
+        f"{'means' if len(cells) == 1 else 'mean'} missing",
+        "--na-only if that is wrong, with --na for what does mean missing",
     )
-
-
-def _plain(cell: str, commas: bool) -> str:
-    """1,234.5 as 1234.5 and 3,2% as 3.2; 1,234 is either, if all are like it."""
-    point = cell.rstrip("% ").replace(",", ".")
-    if cell.endswith("%"):
-        return point
-    plain = cell.replace(",", "")
-    return f"{plain} or {point}" if commas else plain
 
 
 def _nothing_left(plan: Plan) -> InputError:
@@ -406,17 +405,3 @@ def _nothing_left(plan: Plan) -> InputError:
         "there is no column beside the domain"
     )  # fmt: skip
     return InputError("E114", text, "`shoal check` lists why; use --text or --features")
-
-
-def _not_a_number(name: str, series: pd.Series, wrong: Array) -> InputError:
-    cell = series[wrong].iloc[0]
-    return InputError(
-        "E119",
-        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
-        f"--na {shlex.quote(str(cell))} or clean the rows",
-    )
-
-
-def _short(cell: Any, most: int = 30) -> str:
-    text = " ".join(str(cell).split())
-    return text if len(text) <= most else text[: most - 3] + "..."

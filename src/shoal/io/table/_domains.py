@@ -10,6 +10,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join
+from shoal.io._notation import Notation
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.table._cells import is_number, numbers, row_number, whole, words
@@ -45,6 +46,8 @@ class DomainRule:
         Inner edges of the bins that numbers were cut into.
     merged : tuple of str
         Thin domains that became one, and ``into`` which.
+    decimal : {".", ","}
+        How text writes the numbers that were cut.
     """
 
     column: str | None
@@ -52,11 +55,13 @@ class DomainRule:
     edges: tuple[float, ...] | None = None
     merged: tuple[str, ...] = ()
     into: str | None = None
+    decimal: str = "."
 
     def apply(self, series: pd.Series, missing: Sequence[str]) -> tuple[Array, Array]:
         """Domain of each row, and a mask of the rows that have none."""
         if self.edges is not None:
-            values, wrong = numbers(series, missing)
+            written = Notation(tuple(missing), decimal=self.decimal)
+            values, wrong = numbers(series, written)
             places = np.searchsorted(self.edges, values, side="right")
             text, empty = _bin_names(self.edges)[places], np.isnan(values) | wrong
         else:
@@ -128,7 +133,7 @@ def _names_place(name: str) -> bool:
 
 def _cut(series: pd.Series, options: SourceOptions, rule: DomainRule) -> DomainRule:
     """Bins with about the same number of rows each."""
-    values, wrong = numbers(series, options.missing)
+    values, wrong = numbers(series, options.notation)
     if wrong.any() or np.isnan(values).all():
         raise InputError(
             "E109",
@@ -139,7 +144,8 @@ def _cut(series: pd.Series, options: SourceOptions, rule: DomainRule) -> DomainR
     shares = np.linspace(0, 1, int(options.domain_bins or 2) + 1)[1:-1]
     edges = np.unique(np.nanquantile(values, shares, method="higher"))
     edges = edges[edges > np.nanmin(values)]
-    return replace(rule, edges=tuple(edges.tolist()))
+    decimal = options.notation.decimal
+    return replace(rule, edges=tuple(edges.tolist()), decimal=decimal)
 
 
 def _bin_names(edges: Sequence[float]) -> Array:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import n_of
+from shoal.io._notation import Notation
 from shoal.io.table._cells import numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._table import Message
@@ -31,15 +32,15 @@ KEEP_GAPS = "fill them in, or fit again with --impute median, to keep them"
 
 
 def with_fill(
-    feature: Feature, series: pd.Series, missing: tuple[str, ...], how: str | None
+    feature: Feature, series: pd.Series, written: Notation, how: str | None
 ) -> Feature:
     """The feature with what to put where a value is missing, learned from its cells."""
     if how not in ("median", "mean"):
         return feature
     if feature.kind == "category":
-        cells = pd.Series(words(series, missing)).dropna()
+        cells = pd.Series(words(series, written.missing)).dropna()
         return replace(feature, fill=str(cells.mode().iloc[0]))
-    values, _ = numbers(series, missing)
+    values, _ = numbers(series, written)
     finite = values[np.isfinite(values)]
     middle = np.median if how == "median" else np.mean
     return replace(feature, fill=float(middle(finite)))
@@ -66,7 +67,7 @@ def lacking(frame: pd.DataFrame, schema: "Schema") -> Array:
         if feature.kind == "category":
             found |= pd.isna(words(series, schema.missing))
         else:
-            values, wrong = numbers(series, schema.missing)
+            values, wrong = numbers(series, schema.notation)
             found |= np.isnan(values) & ~wrong
     return found
 

@@ -8,8 +8,8 @@ warning (W143).
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
-from shoal.io._options import MISSING
+from shoal.io._notation import GAPS, MISSING, Notation
 from shoal.io.source._format import is_sparse
 from shoal.io.table._cells import count_words, is_number, row_number, sentinels, words
 from shoal.io.table._columns import Feature
@@ -51,8 +51,12 @@ class Schema:
         then taken by position.
     layer, use_rep : str or None
         Which matrix of an AnnData file.
-    missing : tuple of str
-        Text that means "no value".
+    missing, gaps : tuple of str
+        Text that means "no value", anywhere and among numbers.
+    decimal : {".", ","}
+        How text writes numbers.
+    sep : str or None
+        Separator of text files, where it was told.
     dtype : {"float64", "float32"}
     size : int or None
         Pixels a side of the images that the model's own network takes.
@@ -74,6 +78,9 @@ class Schema:
     layer: str | None = None
     use_rep: str | None = None
     missing: tuple[str, ...] = MISSING
+    gaps: tuple[str, ...] = GAPS
+    decimal: str = "."
+    sep: str | None = None
     dtype: str = "float64"
     size: int | None = None
     drop_incomplete: bool = False
@@ -94,6 +101,28 @@ class Schema:
         if self.text is not None:
             return [self.text]
         return [feature.name for feature in self.features]
+
+    @property
+    def notation(self) -> Notation:
+        """How tables write numbers and gaps."""
+        return Notation(self.missing, self.gaps, self.decimal)
+
+    def written(
+        self,
+        *,
+        sep: str | None = None,
+        decimal: str | None = None,
+        na: Iterable[str] = (),
+        na_only: bool = False,
+    ) -> "Schema":
+        """For files that are written in another way than those of the fit."""
+        return replace(
+            self,
+            sep=sep or self.sep,
+            decimal=decimal or self.decimal,
+            missing=("", *na) if na_only else (*self.missing, *na),
+            gaps=() if na_only else self.gaps,
+        )
 
     # ---- from cells to numbers ----------------------------------------------------
 
@@ -195,7 +224,7 @@ class Schema:
         for feature in self.features:
             place = slice(start, start + feature.width)
             series = frame[feature.name]
-            X[:, place] = feature.encode(series, self.missing, messages)
+            X[:, place] = feature.encode(series, self.notation, messages)
             start += feature.width
         return X
 
@@ -219,7 +248,7 @@ class Schema:
                 Feature(**{**one, "levels": _texts(one["levels"])})
                 for one in given.get("features", ())
             )
-            for name in ("vocabulary", "missing", "names"):
+            for name in ("vocabulary", "missing", "gaps", "names"):
                 given[name] = _texts(given.get(name, ()))
             if given.get("domain") is not None:
                 given["domain"] = _domain_rule(given["domain"])
@@ -232,10 +261,11 @@ class Schema:
             ) from error
 
     def _checked(self) -> "Schema":
-        texts = (self.id, self.label, self.text, self.layer, self.use_rep)
+        texts = (self.id, self.label, self.text, self.layer, self.use_rep, self.sep)
         right = (
             self.kind in ("table", "counts", "text", "embedding", "images")
             and self.dtype in ("float64", "float32")
+            and self.decimal in (".", ",")
             and all(item is None or isinstance(item, str) for item in texts)
             and (self.n_columns is None or type(self.n_columns) is int)
             and len(self.names) in (0, self.n_columns)
@@ -271,8 +301,9 @@ def _domain_rule(content: dict[str, Any]) -> DomainRule:
     if given.get("edges") is not None:
         given["edges"] = tuple(float(edge) for edge in given["edges"])
     rule = DomainRule(**given)
-    if rule.kind not in ("text", "int", "bool") or not isinstance(
-        rule.column, (str, type(None))
+    named = isinstance(rule.column, (str, type(None)))
+    if not (
+        named and rule.kind in ("text", "int", "bool") and rule.decimal in (".", ",")
     ):
         raise ValueError("a domain column of the wrong kind")
     return rule
