@@ -16,11 +16,12 @@ FLOORS = (
     ("stages",),
     ("_rank", "_words", "likelihood"),
     ("analysis",),
+    ("plots",),
     ("base",),
     ("ddfa", "discrete", "mixture", "density"),
     ("metrics", "engine", "io"),
     ("datasets", "report"),
-    ("plots", "scale", "vision"),
+    ("scale", "vision"),
     ("cli",),
     ("shoal_bench",),
     ("shoal", "__main__"),  # the doors

@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DomainMixture, choose_n_classes, plots
-from shoal.analysis._profile import contrast_features, domain_plane
+from shoal.analysis._profile import contrast_features, domain_plane, feature_plane
 from shoal.analysis.diagnose import diagnose
 from shoal.datasets import load_penguins
+from shoal.plots._results import STATUS
 
 mpl.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -76,9 +77,8 @@ def test_prevalence_lines_are_the_intervals(intervals):
         assert_allclose(ends[:, 0], 100 * intervals.low[:, index])
         assert_allclose(ends[:, 1], 100 * intervals.high[:, index])
         ends = np.array([path[:, 0] for path in half.get_segments()])
-        quarters = np.quantile(intervals.draws[:, :, index], [0.25, 0.75], axis=0)
-        quarters = np.clip(quarters, intervals.low[:, index], intervals.high[:, index])
-        assert_allclose(ends.T, 100 * quarters)
+        inner = [end[:, index] for end in intervals.middle_half()]
+        assert_allclose(ends.T, 100 * np.array(inner))
 
 
 def test_simplex_points_are_in_the_plane_of_the_corners(model, data):
@@ -114,7 +114,7 @@ def test_profile_bars_are_the_differences(model, data):
 
 
 def test_curve_of_numbers_of_classes(choice):
-    ax = plots.plot_n_classes(choice)
+    ax = plots.plot_choice(choice)
     assert_allclose(ax.lines[0].get_xdata(), choice.candidates)
     assert_allclose(ax.lines[0].get_ydata(), choice.held_out)
     points = ax.collections[-1]
@@ -131,7 +131,7 @@ def test_curve_of_numbers_of_classes(choice):
 def test_no_clear_number_has_no_mark(choice):
     from dataclasses import replace
 
-    ax = plots.plot_n_classes(replace(choice, n_classes=None))
+    ax = plots.plot_choice(replace(choice, n_classes=None))
     assert "chosen" not in [text.get_text() for text in ax.texts]
 
 
@@ -143,7 +143,7 @@ def test_findings_are_marked_by_place_and_shape(diagnosis):
     ):
         assert line.get_xdata()[0] == columns.index(finding.status)
         assert line.get_ydata()[0] == place
-        assert line.get_marker() == plots.STATUS[finding.status][0]
+        assert line.get_marker() == STATUS[finding.status][0]
     assert ax.get_title(loc="left") == f"verdict: {diagnosis.verdict}"
     assert labels(ax.get_xticklabels())[0] == "no sign"
 
@@ -163,7 +163,7 @@ def test_given_axes_are_used_and_returned(model, data, intervals, diagnosis, cho
         lambda ax: plots.plot_prevalence(intervals, ax=ax),
         lambda ax: plots.plot_simplex(model, data.X, ax=ax),
         lambda ax: plots.plot_class_profile(model, data.X, data.domains, 0, ax=ax),
-        lambda ax: plots.plot_n_classes(choice, ax=ax),
+        lambda ax: plots.plot_choice(choice, ax=ax),
         lambda ax: plots.plot_diagnosis(diagnosis, ax=ax),
         lambda ax: plots.plot_diagnosis(diagnosis, kind="alike", ax=ax),
     ]
@@ -172,6 +172,53 @@ def test_given_axes_are_used_and_returned(model, data, intervals, diagnosis, cho
         assert one(ax) is ax
     assert plt.get_fignums() == [1]  # nothing new was opened
     axes.flat[0].figure.canvas.draw()
+
+
+def test_map_leaves_out_stripes_and_shows_every_row(model, data):
+    year = np.resize([2007.0, 2008.0], len(data.X))
+    X = np.column_stack([data.X, year])
+    wide = DomainMixture(3, search=False, random_state=0).fit(X, data.domains)
+    ax = plots.plot_map(wide, X, data.domains)
+    drawn = sorted(tuple(p) for group in ax.collections for p in group.get_offsets())
+    expected = sorted(tuple(p) for p in feature_plane(data.X, 0).points)
+    assert_allclose(drawn, expected, atol=1e-9)
+    assert ax.get_xlabel().startswith("direction 1 (")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["c0", "c1", "c2"]
+
+
+def test_classes_lie_at_their_standardized_means(model, data):
+    ax = plots.plot_classes(
+        model, data.X, data.domains, feature_names=data.feature_names, n_features=3
+    )
+    proba = model.predict_proba(data.X, data.domains)
+    standard = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    shown = labels(ax.get_yticklabels())
+    assert len(shown) == 3
+    columns = [data.feature_names.index(name) for name in shown]
+    for index, line in enumerate(ax.lines[:3]):
+        means = np.average(standard, axis=0, weights=proba[:, index])
+        assert_allclose(line.get_xdata(), means[columns], atol=1e-9)
+        assert line.get_label() == model.class_names_[index]
+
+
+def test_models_draw_themselves_as_the_functions_do(model, data, intervals):
+    rows = data.X, data.domains
+    _, axes = plt.subplots(1, 4)
+    drawn = [
+        (model.plot_prevalence(ax=axes[0]), plots.plot_prevalence(model)),
+        (model.plot_prevalence(intervals), plots.plot_prevalence(intervals)),
+        (model.plot_map(*rows, ax=axes[1]), plots.plot_map(model, *rows)),
+        (model.plot_classes(*rows, ax=axes[2]), plots.plot_classes(model, *rows)),
+    ]
+    for method, function in drawn:
+        for one, other in zip(method.lines, function.lines, strict=True):
+            assert_allclose(one.get_xdata(), other.get_xdata())
+        assert method.get_xlabel() == function.get_xlabel()
+    assert drawn[0][0] is axes[0]
+    choice = model.plot_choice(*rows, [2, 3], ax=axes[3])
+    assert choice is axes[3]
+    assert choice.lines[0].get_xdata().tolist() == [2, 3]
 
 
 def test_importing_plots_does_not_import_matplotlib():

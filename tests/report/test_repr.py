@@ -6,11 +6,11 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from shoal import DomainMixture
-from shoal.base._repr import prevalence_html
+from shoal.base._repr import found_html
 
 
 def test_a_fitted_estimator_shows_its_prevalences(penguins, parse):
-    ours = prevalence_html(penguins.model)
+    ours = found_html(penguins.model)
     shown = penguins.model._repr_html_()
     assert shown.endswith(ours)
     assert "n_classes" in shown.removesuffix(ours)  # scikit-learn's table of parameters
@@ -33,7 +33,7 @@ def test_an_unfitted_one_shows_only_its_parameters(penguins):
 def test_both_ways_of_asking_agree(penguins):
     bundle = penguins.model._repr_mimebundle_()
     assert bundle["text/plain"] == repr(penguins.model)
-    assert prevalence_html(penguins.model) in bundle["text/html"]
+    assert found_html(penguins.model) in bundle["text/html"]
 
 
 def test_plain_text_can_be_asked_for(penguins):
@@ -48,10 +48,10 @@ def test_names_are_escaped_and_many_domains_counted():
         domains_ = np.array([f"<d{index}>" for index in range(40)])
         class_names_ = ("<b>", "c1")
 
-    shown = prevalence_html(Fitted())
+    shown = found_html(Fitted())
     assert "<b>" not in shown
     assert "&lt;d0&gt;" in shown
-    assert shown.count("<tr>") == 13
+    assert shown.count("<tr>") == 14
     assert "28 more domains" in shown
 
 
@@ -61,3 +61,19 @@ def test_parameters_are_not_changed_by_looking(name):
     before = model.get_params()
     getattr(model, name)()
     assert model.get_params() == before
+
+
+def test_the_verdict_is_shown_once_it_was_asked_for(penguins):
+    model = DomainMixture(3, search=False, random_state=0)
+    model = model.fit(penguins.data.X, penguins.data.domains)
+    before = vars(model).copy()
+    assert "Not checked yet" in found_html(model)
+    diagnosis = model.diagnose(
+        penguins.data.X, penguins.data.domains, n_permutations=2, random_state=0
+    )
+    assert vars(model).keys() == before.keys()  # asking changes no model
+    shown = found_html(model.set_names(["<Adelie>", "Gentoo", "Chinstrap"]))
+    assert "Use with caution.</strong> 3 classes in 3 domains." in shown
+    reason = next(f.reason for f in diagnosis.findings if f.status == "caution")
+    assert reason in shown
+    assert "&lt;Adelie&gt;" in shown

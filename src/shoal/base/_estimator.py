@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.base._hooks import EstimatorHooks
 from shoal.base._repr import NotebookRepr
+from shoal.base._shown import ShowsItself
 from shoal.exceptions import DomainMissingError
 from shoal.probability import (
     class_posterior,
@@ -49,7 +50,7 @@ def class_ids(n_classes: int) -> list[str]:
 
 
 class LatentShiftEstimator(
-    NotebookRepr, EstimatorHooks, TransformerMixin, BaseEstimator
+    ShowsItself, NotebookRepr, EstimatorHooks, TransformerMixin, BaseEstimator
 ):
     """Contract of every estimator: classes, prevalences, per-domain posteriors."""
 
@@ -321,13 +322,11 @@ class LatentShiftEstimator(
         """
         from shoal.analysis.diagnose import diagnose
 
-        return diagnose(
-            self,
-            X,
-            y if domains is None else domains,
-            n_permutations=n_permutations,
-            random_state=random_state,
-        )
+        asked = y if domains is None else domains
+        how = {"n_permutations": n_permutations, "random_state": random_state}
+        found = diagnose(self, X, asked, **how)
+        self._remember(found)
+        return found
 
     def set_names(self, names: Any) -> Self:
         """Return a copy whose ``class_names_`` are changed; predictions stay indices.
@@ -352,6 +351,7 @@ class LatentShiftEstimator(
         self._check_names(renamed)
         other = copy.copy(self)
         other.class_names_ = renamed
+        other._remember(self._remembered())
         return other
 
     def merge(self, *classes: Any, name: str | None = None) -> "MergedClasses":

@@ -151,10 +151,10 @@ def write(out: Path, choice: Any, found: dict[str, Any]) -> list[Path]:
     """Write choose.json and the figure of the curve."""
     from matplotlib.figure import Figure
 
-    from shoal.plots import plot_n_classes
+    from shoal.plots import plot_choice
 
     figure = Figure(figsize=(6, 4), layout="constrained")
-    plot_n_classes(choice, ax=figure.add_subplot())
+    plot_choice(choice, ax=figure.add_subplot())
     with filled_folder(out) as place:
         write_json(place / FILES[0], found)
         figure.savefig(place / FILES[1], dpi=150)

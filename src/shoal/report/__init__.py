@@ -1,9 +1,9 @@
 """One offline HTML page about a fitted estimator.
 
 :func:`summarize` turns a fitted estimator and its rows into a plain dict,
-:func:`render` turns that dict into HTML, :func:`write` puts it into a file. The dict is
-all that the page needs, so that it can be stored as JSON and rendered again without the
-data.
+:func:`render` turns that dict into HTML, :func:`write` puts it into a file;
+:func:`report` does all three. The dict is all that the page needs, so that it can be
+stored as JSON and rendered again without the data.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shoal.report._page import SECTIONS, render, write
     from shoal.report._summary import summarize
     from shoal.report._view import SCHEMA, prevalence_records, rename
+    from shoal.report._written import report
 
 __all__ = [
     "SCHEMA",
@@ -21,6 +22,7 @@ __all__ = [
     "prevalence_records",
     "rename",
     "render",
+    "report",
     "summarize",
     "write",
 ]
@@ -33,6 +35,7 @@ __getattr__, __dir__ = _lazy_names(
         "prevalence_records": "shoal.report._view",
         "rename": "shoal.report._view",
         "render": "shoal.report._page",
+        "report": "shoal.report._written",
         "summarize": "shoal.report._summary",
         "write": "shoal.report._page",
     },

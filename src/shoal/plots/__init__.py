@@ -1,0 +1,18 @@
+"""Figures for notebooks and papers; each takes ``ax`` and returns it.
+
+A fitted estimator has them as methods too: ``model.plot_prevalence()``. Matplotlib is
+imported when a figure is drawn, so that importing this module costs nothing.
+"""
+
+from shoal.plots._results import plot_choice, plot_diagnosis, plot_prevalence
+from shoal.plots._rows import plot_class_profile, plot_classes, plot_map, plot_simplex
+
+__all__ = [
+    "plot_choice",
+    "plot_class_profile",
+    "plot_classes",
+    "plot_diagnosis",
+    "plot_map",
+    "plot_prevalence",
+    "plot_simplex",
+]
