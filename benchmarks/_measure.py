@@ -69,7 +69,7 @@ class Clock:
         took = Seconds(time.perf_counter() - wall, time.process_time() - process)
         self.iterations = getattr(made, "n_iter_", None)
         if before is not None:
-            self.peak = _memory("VmHWM") - before
+            self.peak = memory_mib("VmHWM") - before
         self.best = Seconds(*map(min, self.best, took))
         self.turns, self.spent = self.turns + 1, self.spent + took.process
 
@@ -103,15 +103,25 @@ def _reset_peak() -> float | None:
         Path("/proc/self/clear_refs").write_text("5")
     except (OSError, AttributeError):
         return None
-    return _memory("VmRSS")
+    return memory_mib("VmRSS")
 
 
-def _memory(name: str) -> float:
-    """One entry of the process's own accounts, in MiB."""
+def memory_mib(name: str) -> float:
+    """One entry of the process's own accounts, in MiB.
+
+    Not getrusage: its peak counts what the parent held when it started a child.
+    """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) / 1024
     raise KeyError(name)
+
+
+def timed(run: Callable[[], Any]) -> float:
+    """Process seconds: a shared machine's clock measures the neighbours."""
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun
 
 
 def peak_bytes(run: Callable[[], Any]) -> int:

@@ -15,13 +15,13 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _measure import environment, write_json
+from _measure import environment, memory_mib, timed, write_json
 
 RECORD = "results/performance/io.json"
 N_COLUMNS, N_CLASSES, N_DOMAINS = 20, 5, 8
@@ -113,7 +113,7 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
     model = shoal.load(folder / "model")
     source, target = folder / "rows.parquet", folder / "out.parquet"
     import_module("shoal.io._batches"), import_module("pyarrow.parquet")
-    before = peak_memory()
+    before = memory_mib("VmHWM")
 
     def tables() -> Any:
         return batches(source, model.schema_, batch_rows=batch_rows)
@@ -122,7 +122,7 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
         write_assignments(target, assign(model, tables()))
 
     predict_and_write()
-    peak = peak_memory()
+    peak = memory_mib("VmHWM")
     whole = timed(predict_and_write)
     size = target.stat().st_size
     read = timed(lambda: [None for _ in tables()])
@@ -130,9 +130,9 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
     bare = bare_seconds(model, source, batch_rows)
     n_rows = bare["rows"]
     return {
-        "peak_mib": peak / MIB,
-        "after_imports_mib": before / MIB,
-        "within_limit": peak < LIMIT_GIB * 1024 * MIB,
+        "peak_mib": peak,
+        "after_imports_mib": before,
+        "within_limit": peak < LIMIT_GIB * 1024,
         "output_mib": size / MIB,
         "bare_predict_seconds_per_million": 1e6 * bare["predict"] / n_rows,
         "in_bare_predictions": {
@@ -148,35 +148,14 @@ def predict_file(folder: Path, batch_rows: int) -> dict[str, Any]:
 def bare_seconds(model: Any, source: Path, batch_rows: int) -> dict[str, float]:
     """Seconds of predict_proba and of fit scores on rows that are in memory."""
     from shoal.io import batches
-    from shoal.io._assignments import fit_score_of
 
-    fit_score = fit_score_of(model)
     total = {"predict": 0.0, "fit_score": 0.0, "rows": 0.0}
     for table in batches(source, model.schema_, batch_rows=batch_rows):
-        total["predict"] += timed(
-            lambda table=table: model.predict_proba(table.X, table.domains)
-        )
+        total["predict"] += timed(partial(model.predict_proba, table.X, table.domains))
         rows = model._check_rows(table.X)
-        total["fit_score"] += timed(lambda rows=rows: fit_score(rows))
+        total["fit_score"] += timed(partial(model._familiarity, rows))
         total["rows"] += table.n_rows
     return total
-
-
-def timed(run: Any) -> float:
-    """Process seconds: a shared machine's clock measures the neighbours."""
-    begun = time.process_time()
-    run()
-    return time.process_time() - begun
-
-
-def peak_memory() -> int:
-    """Most memory that this process has held, in bytes.
-
-    Not getrusage: its figure counts what the parent held when it started the child.
-    """
-    lines = Path("/proc/self/status").read_text().splitlines()
-    facts = dict(line.split(":", 1) for line in lines)
-    return int(facts["VmHWM"].split()[0]) * 1024
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ The whole takes about a quarter of an hour on one core.
 
 import argparse
 import json
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _measure import environment, peak_bytes, slope, write_json
+from _measure import environment, peak_bytes, slope, timed, write_json
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
@@ -97,9 +97,8 @@ def rows(most: int) -> dict:
     for n_rows in sizes:
         X, domains = problem_of(n_rows)
         for name, search in (("searched", True), ("search=False", False)):
-            begun = time.process_time()
-            DomainMixture(10, search=search, random_state=0).fit(X, domains)
-            times[name].append(time.process_time() - begun)
+            model = DomainMixture(10, search=search, random_state=0)
+            times[name].append(timed(partial(model.fit, X, domains)))
             print(f"{n_rows} rows, {name}: {times[name][-1]:.1f} s", flush=True)
     slopes = {
         name: {
@@ -139,12 +138,7 @@ def problem_of(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def seconds(function, n_repeats: int) -> float:
     """Median processor time."""
-    taken = []
-    for _ in range(n_repeats):
-        begun = time.process_time()
-        function()
-        taken.append(time.process_time() - begun)
-    return float(np.median(taken))
+    return float(np.median([timed(function) for _ in range(n_repeats)]))
 
 
 if __name__ == "__main__":

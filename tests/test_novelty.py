@@ -28,7 +28,7 @@ def test_far_rows_are_not_familiar_at_all(seed):
 def test_distance_is_that_to_the_nearest_centre_in_its_spread(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(200, 3))
-    novelty = fit_novelty(rows, n_centres=5, random_state=seed)
+    novelty = fit_novelty(rows, random_state=seed)
     apart = np.linalg.norm(rows[:, None] - novelty.centres, axis=2) / novelty.spread
     assert_allclose(novelty.distance(rows), apart.min(axis=1), atol=1e-6)
 

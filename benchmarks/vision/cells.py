@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 import shoal_bench.image_methods  # noqa: F401  (registers the methods)
+from shoal.vision import FineTuning
 from shoal_bench.methods import find_method
 from shoal_bench.published import PAPER_ALPHAS, PAPER_DATASETS
 from shoal_bench.run import Tally, run_missing
@@ -52,22 +54,7 @@ METHODS: dict[str, tuple[str, dict[str, Setting]]] = {
 }
 #: Flags of end-to-end, by the name of the setting.
 TUNING: dict[str, type] = {
-    "epochs": int,
-    "warmup": float,
-    "batch_size": int,
-    "backbone_rate": float,
-    "head_rate": float,
-    "domain_rate": float,
-    "weight_decay": float,
-    "self_label": float,
-    "threshold": float,
-    "temperature": float,
-    "view": str,
-    "second_view": str,
-    "consistency": float,
-    "n_neighbours": int,
-    "average": float,
-    "batch_norm": str,
+    **{one.name: type(one.default) for one in fields(FineTuning) if one.name != "told"},
     "n_starts": int,
     "n_components": int,
     "doubt": float,
@@ -219,18 +206,15 @@ def flags(args: argparse.Namespace, fine_tuned: bool) -> dict[str, Setting]:
         given["told"] = False
     if args.no_refit and fine_tuned:
         given["refit"] = False
-    if args.search:
-        given["search"] = True
-    if args.compile:
-        given["compile"] = True
-    if args.rates:
-        given["learning_rates"] = args.rates
-    if args.backbone:
-        given["backbone"] = args.backbone
-    for pair in args.set:
-        name, _, value = pair.partition("=")
-        given[name] = read_value(value)
-    return given
+    others = {
+        "search": args.search,
+        "compile": args.compile,
+        "learning_rates": args.rates,
+        "backbone": args.backbone,
+    }
+    given |= {name: value for name, value in others.items() if value}
+    pairs = [pair.partition("=") for pair in args.set]
+    return given | {name: read_value(value) for name, _, value in pairs}
 
 
 def sweep(pairs: list[str]) -> list[dict[str, Setting]]:

@@ -66,17 +66,13 @@ class Novelty:
         return result
 
 
-def fit_novelty(
-    Z: Any, *, n_centres: int | None = None, random_state: Any = None
-) -> Novelty:
+def fit_novelty(Z: Any, *, random_state: Any = None) -> Novelty:
     """Learn where rows lie; the result is a few small arrays.
 
     Parameters
     ----------
     Z : ndarray or sparse matrix of shape (n_samples, n_columns)
         Scaled features of the training rows.
-    n_centres : int, default=None
-        None: one per 20 of the rows that give centres, at most 64.
     random_state : int, RandomState instance or None, default=None
 
     Returns
@@ -86,8 +82,8 @@ def fit_novelty(
     Notes
     -----
     Beyond 5,000 rows, a random sample of that size is used. One half of the rows gives
-    the centres, the other the quantiles: distances of rows to centres fitted on them
-    would be too small to compare new rows with.
+    the centres (one for 20 rows, at most 64), the other the quantiles: distances of
+    rows to centres fitted on them would be too small to compare new rows with.
 
     Examples
     --------
@@ -102,8 +98,7 @@ def fit_novelty(
     seed = int(random.randint(np.iinfo(np.int32).max))
     half = max(len(order) // 2, 1)
     near, other = np.sort(order[:half]), np.sort(order[half:])
-    if n_centres is None:
-        n_centres = min(SETTINGS.max_centres, max(1, half // SETTINGS.rows_per_centre))
+    n_centres = min(SETTINGS.max_centres, max(1, half // SETTINGS.rows_per_centre))
     centres, spread = _find_centres(Z[near], n_centres, seed)
     apart = Novelty(centres, spread, np.zeros(0)).distance(Z[other])
     return Novelty(centres, spread, novelty_quantiles(apart))

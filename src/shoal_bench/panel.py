@@ -8,7 +8,7 @@ and to score a method, never inside one. Real data come from the folder that
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,39 +74,20 @@ def gaussian(n_classes: int, alpha: float, n_rows: int, seed: int) -> PanelProbl
     """Round clouds mixed by the paper's matrices for r = k; one wave per seed."""
     dataset = {10: "cifar10", 20: "cifar20"}[n_classes]
     prevalence = paper_prevalence(dataset, n_classes, alpha, seed % 5)
-    return _generated(
-        f"gauss k{n_classes} a{alpha:g}",
-        n_rows,
-        seed,
-        prevalence=prevalence,
-        kind="gaussian",
-    )
+    name = f"gauss k{n_classes} a{alpha:g}"
+    return _generated(name, n_rows, seed, prevalence=prevalence, kind="gaussian")
 
 
 def xor(seed: int) -> PanelProblem:
     """Opposite clouds on a circle: no linear class boundary."""
-    return _generated(
-        "xor",
-        8000,
-        seed,
-        kind="xor",
-        n_classes=4,
-        n_domains=8,
-        reference="quadratic",
-    )
+    shape = {"kind": "xor", "n_classes": 4, "n_domains": 8}
+    return _generated("xor", 8000, seed, reference="quadratic", **shape)
 
 
 def multimodal(seed: int) -> PanelProblem:
     """Caterpillar and butterfly: every class in two far-apart pieces."""
-    return _generated(
-        "multimodal",
-        8000,
-        seed,
-        kind="multimodal",
-        n_classes=5,
-        n_domains=10,
-        reference="quadratic",
-    )
+    shape = {"kind": "multimodal", "n_classes": 5, "n_domains": 10}
+    return _generated("multimodal", 8000, seed, reference="quadratic", **shape)
 
 
 def images(name: str, load: Callable[..., Any], seed: int) -> PanelProblem:
@@ -138,8 +119,8 @@ def images(name: str, load: Callable[..., Any], seed: int) -> PanelProblem:
 def rodents(species: tuple[str, ...], seed: int) -> PanelProblem:
     """Trapped rodents by plot; a new subsample and split for each seed."""
     data = load_portal_rodents(species=species, random_state=seed)
-    name = f"rodents {len(species)}"
-    return _halves(name, len(species), data.X, data.domains, data.labels, seed)
+    rows = (data.X, data.domains, data.labels)
+    return _halves(f"rodents {len(species)}", rows, seed)
 
 
 def penguins(seed: int) -> PanelProblem:
@@ -170,35 +151,21 @@ PROBLEMS: Mapping[str, Callable[[int], PanelProblem]] = {
 def _generated(
     name: str, n_rows: int, seed: int, *, reference: str = "linear", **options: Any
 ) -> PanelProblem:
-    X, domains, labels = make_latent_shift(n_rows, random_state=seed, **options)
-    n_classes = len(np.unique(labels))
-    return _halves(name, n_classes, X, domains, labels, seed, reference)
+    rows = make_latent_shift(n_rows, random_state=seed, **options)
+    return _halves(name, rows, seed, reference)
 
 
 def _halves(
-    name: str,
-    n_classes: int,
-    X: Array,
-    domains: Array,
-    labels: Array,
-    seed: int,
-    reference: str = "linear",
+    name: str, rows: tuple[Array, Array, Array], seed: int, reference: str = "linear"
 ) -> PanelProblem:
     """Half of the rows of each domain to fit, the other half to score."""
+    X, domains, labels = rows
     train, test = train_test_split(
         np.arange(len(X)), test_size=0.5, stratify=domains, random_state=seed
     )
-    return PanelProblem(
-        name,
-        n_classes,
-        X[train],
-        domains[train],
-        labels[train],
-        X[test],
-        domains[test],
-        labels[test],
-        reference,
-    )
+    halves = [part[half] for half in (train, test) for part in rows]
+    problem = PanelProblem(name, len(np.unique(labels)), *halves)
+    return replace(problem, reference=reference)
 
 
 # ---- methods ---------------------------------------------------------------------

@@ -231,8 +231,7 @@ class SCAN(ImageInput, ClusterMixin, BaseEstimator):
             other = draw_column(near[indices], generator)
             return self._loss(heads(features[indices]), heads(features[other]))
 
-        optimizer = self._optimizer(heads, self.head_rate, features.device)
-        self._run("heads", step, {"heads": heads}, optimizer, self.head_epochs,
+        self._run("heads", step, heads, self.head_rate, self.head_epochs,
                   len(features), seed, features.device)  # fmt: skip
 
     def _train_network(
@@ -250,8 +249,7 @@ class SCAN(ImageInput, ClusterMixin, BaseEstimator):
             first, second = logits.chunk(2)
             return self._loss(first, second)
 
-        optimizer = self._optimizer(net, self.learning_rate, images.device)
-        self._run("network", step, {"net": net}, optimizer, self.epochs, len(images),
+        self._run("network", step, net, self.learning_rate, self.epochs, len(images),
                   seed + 1, images.device)  # fmt: skip
 
     def _train_on_self_labels(self, net: ScanNet, images: ImageSet, seed: int) -> None:
@@ -259,24 +257,29 @@ class SCAN(ImageInput, ClusterMixin, BaseEstimator):
         place_module(net, images.device)
         size = max(images.size)
         step = self_label_step(net, images, weak_view(size), Strong(), self.threshold)
-        optimizer = self._optimizer(net, self.learning_rate, images.device)
-        self._run("self-labels", step, {"net": net}, optimizer, self.self_label_epochs,
+        self._run("self-labels", step, net, self.learning_rate, self.self_label_epochs,
                   len(images), seed + 2, images.device)  # fmt: skip
 
     def _run(
         self,
         name: str,
         step: Step,
-        modules: dict[str, nn.Module],
-        optimizer: torch.optim.Optimizer,
+        module: nn.Module,
+        rate: float,
         epochs: int,
         n_rows: int,
         seed: int,
         device: torch.device,
     ) -> None:
+        optimizer = torch.optim.Adam(
+            module.parameters(),
+            lr=rate,
+            weight_decay=self.weight_decay,
+            fused=device.type == "cuda",
+        )
         history = fit(
             step,
-            modules,
+            {name: module},
             optimizer,
             cosine(epochs),
             n_rows,
@@ -296,16 +299,6 @@ class SCAN(ImageInput, ClusterMixin, BaseEstimator):
             for head in range(first.shape[1])
         ]
         return torch.stack(losses).sum()
-
-    def _optimizer(
-        self, module: nn.Module, rate: float, device: torch.device
-    ) -> torch.optim.Optimizer:
-        return torch.optim.Adam(
-            module.parameters(),
-            lr=rate,
-            weight_decay=self.weight_decay,
-            fused=device.type == "cuda",
-        )
 
     # ---- after the steps ----------------------------------------------------------
 

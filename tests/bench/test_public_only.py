@@ -1,6 +1,8 @@
 """The benchmark uses what any other package can use: public names of shoal."""
 
 import ast
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import shoal_bench
 
 ROOT = Path(shoal_bench.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SCRIPTS = sorted(BENCHMARKS.rglob("*.py"))
 
 
 def names_used(path: Path) -> list[str]:
@@ -35,3 +39,15 @@ def test_no_private_name_is_imported(path: Path):
         if any(part.startswith("_") for part in name.split("."))
     ]
     assert private == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: str(p.relative_to(BENCHMARKS)))
+def test_scripts_import_names_that_exist(path: Path):
+    """Scripts of benchmarks/ may use private names; those that move take them along."""
+    pytest.importorskip("torch")
+    absent = []
+    for name in names_used(path):
+        module, _, attribute = name.rpartition(".")
+        if not (module and hasattr(import_module(module), attribute)):
+            absent += [name] if find_spec(name) is None else []
+    assert absent == []

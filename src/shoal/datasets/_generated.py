@@ -4,6 +4,7 @@ Every assumption of the paper can be kept or broken by name, and the Bayes-optim
 posterior comes with the rows, so that any estimate has something exact to meet.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -339,9 +340,11 @@ def _world(options: dict[str, Any], world_seed: int, violation_seed: int) -> Wor
     )
     generator = np.random.default_rng(violation_seed)
     if options.get("drift"):
-        world = world.with_drift(options["drift"], n_domains, generator)
+        moves = generator.standard_normal((n_domains, *world.centres[:, 0].shape))
+        world = replace(world, drift=options["drift"] * moves)
     if options.get("leakage"):
-        world = world.with_leak(options["leakage"], n_domains, generator)
+        steps = generator.permutation(n_domains) - (n_domains - 1) / 2
+        world = replace(world, leak=options["leakage"] * steps)
     return world
 
 

@@ -102,7 +102,8 @@ def draw_prevalence(
         condition = _condition_numbers(candidates, ignore_above=max(limit, smallest))
         accepted = np.flatnonzero(condition <= limit * (1 + _ROUNDING))
         if accepted.size:
-            return _zero_small(candidates[accepted[0]], threshold)
+            chosen = candidates[accepted[0]]
+            return normalize_rows(np.where(chosen < threshold, 0, chosen))
         smallest = min(smallest, float(condition.min()))
         tried += batch
         batch = min(2 * batch, max(1, _BATCH_NUMBERS // (n_domains * n_classes)))
@@ -176,10 +177,6 @@ def _condition_numbers(matrices: Array, ignore_above: float) -> Array:
         with np.errstate(divide="ignore"):
             condition[worth_it] = singular[:, 0] / singular[:, -1]
     return condition
-
-
-def _zero_small(matrix: Array, threshold: float) -> Array:
-    return normalize_rows(np.where(matrix < threshold, 0, matrix))
 
 
 # ---- rows of domains -----------------------------------------------------------------

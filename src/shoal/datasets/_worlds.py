@@ -1,7 +1,7 @@
 """How generated inputs look given their class, and the truth behind them."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,21 +15,6 @@ Array = np.ndarray[Any, Any]
 
 # Sites of a multi-modal world lie at least this many standard deviations apart.
 SITE_DISTANCE = 12.0
-
-
-class World(Protocol):
-    """What a generated problem needs to know about its inputs."""
-
-    def log_density(self, X: Array) -> Array:
-        """Log p(x|y), or log p(x|y,d) with one slice per domain."""
-
-    def sample(
-        self, labels: Array, domains: Array, generator: np.random.Generator
-    ) -> Array:
-        """Draw one row for each pair of class and domain."""
-
-    def truth(self, prevalence: Array) -> dict[str, Array | None]:
-        """Name the arrays that describe this world."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +78,6 @@ class GaussianWorld:
             "leak": self.leak,
         }
 
-    def with_drift(
-        self, size: float, n_domains: int, generator: np.random.Generator
-    ) -> "GaussianWorld":
-        """Move each class in each domain, by ``size`` on average in every column."""
-        n_classes, _, n_columns = self.centres.shape
-        moves = generator.standard_normal((n_domains, n_classes, n_columns))
-        return replace(self, drift=size * moves)
-
-    def with_leak(
-        self, size: float, n_domains: int, generator: np.random.Generator
-    ) -> "GaussianWorld":
-        """Add a column whose mean steps by ``size`` from one domain to another."""
-        steps = generator.permutation(n_domains) - (n_domains - 1) / 2
-        return replace(self, leak=size * steps)
-
 
 @dataclass(frozen=True)
 class WordWorld:
@@ -149,6 +119,10 @@ class WordWorld:
             "word_given_class": self.word_given_class,
             "word_given_domain": prevalence @ self.word_given_class,
         }
+
+
+#: What a generated problem needs to know about its inputs.
+World = GaussianWorld | WordWorld
 
 
 def gaussian_world(

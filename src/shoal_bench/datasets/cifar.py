@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from shoal.datasets.extend import find_file
-from shoal_bench.datasets.fetching import Archive, fetch, target_folder
+from shoal_bench.datasets.fetching import Archive, Place, fetch, target_folder
 
 Array = np.ndarray[Any, Any]
 
@@ -47,10 +47,7 @@ need not look alike."""
 
 
 def load_cifar10(
-    path: str | os.PathLike[str] | None = None,
-    split: str = "train",
-    *,
-    download: bool = False,
+    path: Place = None, split: str = "train", *, download: bool = False
 ) -> Bunch:
     """Load CIFAR-10.
 
@@ -76,10 +73,7 @@ def load_cifar10(
 
 
 def load_cifar20(
-    path: str | os.PathLike[str] | None = None,
-    split: str = "train",
-    *,
-    download: bool = False,
+    path: Place = None, split: str = "train", *, download: bool = False
 ) -> Bunch:
     """Load CIFAR-20: CIFAR-100 with its 20 superclasses as labels.
 
@@ -100,10 +94,7 @@ def load_cifar20(
 
 
 def load_cifar100(
-    path: str | os.PathLike[str] | None = None,
-    split: str = "train",
-    *,
-    download: bool = False,
+    path: Place = None, split: str = "train", *, download: bool = False
 ) -> Bunch:
     """Load CIFAR-100 with its 100 fine classes as labels.
 
@@ -154,7 +145,7 @@ def _load(
     folder: str,
     name: str,
     column: int,
-    path: str | os.PathLike[str] | None,
+    path: Place,
     split: str,
     download: bool,
 ) -> Bunch:
@@ -197,9 +188,7 @@ def _names_file(column: int) -> str:
     return ("coarse_label_names.txt", "fine_label_names.txt")[column]
 
 
-def _home(
-    folder: str, name: str, first: str, path: str | os.PathLike[str] | None
-) -> Path:
+def _home(folder: str, name: str, first: str, path: Place) -> Path:
     """Folder that holds the files themselves."""
     if path is not None and Path(path, folder).is_dir():
         path = Path(path, folder)

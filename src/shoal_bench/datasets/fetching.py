@@ -12,6 +12,8 @@ from pathlib import Path
 from shoal.datasets.extend import DATA_DIR
 
 BLOCK = 1 << 20
+#: A file or folder that is given; None: where the environment says.
+Place = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Archive:
     megabytes: int
 
 
-def target_folder(path: str | os.PathLike[str] | None) -> Path:
+def target_folder(path: Place) -> Path:
     """Folder that downloads are unpacked into: ``path``, or SHOAL_DATA_DIR."""
     if path is not None:
         return Path(path)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from shoal.datasets.extend import find_file
+from shoal_bench.datasets.fetching import Place
 
 Array = np.ndarray[Any, Any]
 
@@ -92,9 +93,7 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
     return values.astype(dtype.newbyteorder("="))
 
 
-def load_fashion_mnist(
-    path: str | os.PathLike[str] | None = None, split: str = "train"
-) -> Bunch:
+def load_fashion_mnist(path: Place = None, split: str = "train") -> Bunch:
     """Load Fashion-MNIST from its four IDX files.
 
     Parameters
@@ -127,9 +126,7 @@ def load_fashion_mnist(
     )
 
 
-def load_mnist(
-    path: str | os.PathLike[str] | None = None, split: str = "train"
-) -> Bunch:
+def load_mnist(path: Place = None, split: str = "train") -> Bunch:
     """Load MNIST from its four IDX files.
 
     Parameters
@@ -161,7 +158,7 @@ def load_mnist(
 
 
 def _load_images(
-    path: str | os.PathLike[str] | None,
+    path: Place,
     split: str,
     *,
     folder: str,

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from shoal.datasets.extend import DATA_DIR, read_class_folders, read_table
 from shoal.io import read_pixels
-from shoal_bench.datasets.fetching import Archive, fetch, target_folder
+from shoal_bench.datasets.fetching import Archive, Place, fetch, target_folder
 
 Array = np.ndarray[Any, Any]
 
@@ -45,11 +45,7 @@ NO_DOMAINS = (
 
 
 def load_cinic10(
-    path: str | os.PathLike[str] | None = None,
-    split: str = "train",
-    *,
-    size: int = 32,
-    download: bool = False,
+    path: Place = None, split: str = "train", *, size: int = 32, download: bool = False
 ) -> Bunch:
     """Load CINIC-10: the classes of CIFAR-10, 90,000 images in each of three parts.
 
@@ -95,7 +91,7 @@ def load_cinic10(
 
 
 def load_imagenet50(
-    path: str | os.PathLike[str] | None = None,
+    path: Place = None,
     split: str = "train",
     *,
     class_ids: Sequence[str] | str | os.PathLike[str] | None = None,
@@ -146,7 +142,7 @@ def load_imagenet50(
 
 
 def load_fieldguide(
-    path: str | os.PathLike[str] | None = None,
+    path: Place = None,
     split: str = "train",
     *,
     n_classes: int = 28,
@@ -197,7 +193,7 @@ def load_fieldguide(
 
 
 def load_waterbirds(
-    path: str | os.PathLike[str] | None = None, split: str = "train", *, size: int = 224
+    path: Place = None, split: str = "train", *, size: int = 224
 ) -> Bunch:
     """Load Waterbirds: birds cut out and placed before land or water.
 
@@ -291,20 +287,18 @@ def _check_split(split: str, known: Sequence[str]) -> None:
         raise ValueError(f"split must be one of {', '.join(known)}, got {split!r}")
 
 
-def _folders(path: str | os.PathLike[str] | None, folder: str) -> list[Path]:
+def _folders(path: Place, folder: str) -> list[Path]:
     if path is not None:
         return [Path(path), Path(path, folder)]
     root = os.environ.get(DATA_DIR)
     return [Path(root, folder)] if root else []
 
 
-def _is_there(path: str | os.PathLike[str] | None, folder: str, inside: str) -> bool:
+def _is_there(path: Place, folder: str, inside: str) -> bool:
     return any((place / inside).is_dir() for place in _folders(path, folder))
 
 
-def _find_folder(
-    path: str | os.PathLike[str] | None, folder: str, inside: str, how: str
-) -> Path:
+def _find_folder(path: Place, folder: str, inside: str, how: str) -> Path:
     """The folder of a data set, or a message that says what to place where."""
     places = _folders(path, folder)
     for place in places:

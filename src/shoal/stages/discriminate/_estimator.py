@@ -27,6 +27,7 @@ from shoal.stages.discriminate._crossfit import (
 )
 from shoal.stages.discriminate._oracle import DomainClassifier, OracleDiscriminator
 from shoal.validation import (
+    check_choice,
     check_sample_weight,
     check_X,
     is_whole,
@@ -184,11 +185,8 @@ class Discriminator(DomainClassifier):
 
     def _check_parameters(self) -> int:
         """Check what does not depend on the data; the number of folds asked for."""
-        if self.calibration is not None and self.calibration not in CALIBRATIONS:
-            raise ValueError(
-                "calibration must be None or one of "
-                f"{', '.join(map(repr, CALIBRATIONS))}, got {self.calibration!r}"
-            )
+        if self.calibration is not None:
+            check_choice(CALIBRATIONS, calibration=self.calibration)
         if self.cross_fit is not None and not (
             is_whole(self.cross_fit) and self.cross_fit >= 0
         ):
