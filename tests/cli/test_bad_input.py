@@ -131,8 +131,8 @@ READING = {
     "header only": Case(text("x.csv", "site,size\n"), FIT, "E114", 3, "x.csv"),
     "empty file": Case(text("x.csv", ""), FIT, "E114", 3, "x.csv"),
     "semicolons": Case(
-        text("x.csv", "site;size;mass\na;1;2\nb;3;4\n"), FIT, "E143", 3, "semicolons",
-        "--sep",
+        text("x.csv", "site;size;mass\na;1;2\nb;3;4\n"), f"{FIT} --sep ,", "E143", 3,
+        "semicolons", "--sep",
     ),
     "not UTF-8": Case(
         text("x.csv", "site,size\né,1\nb,2\n", "latin-1"), FIT, "E143", 3, "0xE9",
@@ -241,7 +241,7 @@ READING = {
     ),
     "decimal commas": Case(
         table(lambda t: t.assign(mass=t["mass"].astype(str).str.replace(".", ","))),
-        FIT, "E119", 3, "mass",
+        f"{FIT} --decimal .", "E119", 3, "mass", "--decimal ,",
     ),
     "the answer among the columns": Case(
         table(lambda t: t.assign(species=np.resize(["x", "y"], len(t)))),

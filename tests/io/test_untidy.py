@@ -340,7 +340,7 @@ def packed(kind: str, frame: pd.DataFrame) -> bytes:
 
 
 DISGUISES = [
-    ("xlsx", "is an Excel workbook", "save the sheet as CSV"),
+    ("xlsx", "is an Excel workbook", "end its name with .xlsx"),
     ("xls", "is an old Excel workbook", "save the sheet as CSV"),
     ("zip", "is a zip archive", "unpack it"),
     ("npz", "is an archive of numpy arrays", "--format npz"),
@@ -353,7 +353,7 @@ DISGUISES = [
 
 
 @pytest.mark.parametrize(("kind", "text", "hint"), DISGUISES)
-@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.dat", "x.xlsx"])
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.dat", "x.ods"])
 def test_disguised_files(
     kind: str, text: str, hint: str, name: str, frame: pd.DataFrame, tmp_path: Path
 ) -> None:

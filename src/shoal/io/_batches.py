@@ -41,6 +41,7 @@ def batches(
     batch_rows: int = READING.batch_rows,
     domain_file: Any = None,
     format: str | None = None,
+    sheet: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
     encoding: str = "utf-8",
@@ -58,7 +59,7 @@ def batches(
     schema : Schema or dict
         Of the model; a dict is what ``model.schema_`` holds.
     batch_rows : int, default=65536
-    domain_file, format, sep, decimal, encoding, na, na_only, drop_missing_domain
+    domain_file, format, sheet, sep, decimal, encoding, na, na_only, drop_missing_domain
         As in :func:`shoal.io.read`. Where they are not given, separator, decimal sign
         and cells without a value are those of the fit.
     require_domain : bool, default=True
@@ -79,6 +80,7 @@ def batches(
         _options(schema),
         domain_file=domain_file,
         format=format,
+        sheet=sheet,
         encoding=encoding,
         drop_missing_domain=drop_missing_domain,
         require_domain=require_domain,

@@ -34,6 +34,7 @@ class FileOptions:
 
     domain_file: Any = told(None, "Domains, for npy and mtx.", metavar="FILE")
     format: Text = told(None, "Format, if the file's name does not tell.")
+    sheet: Text = told(None, "Sheet of an Excel workbook.", metavar="NAME")
     sep: Text = told(None, "Separator of a CSV file, if it is not found.")
     decimal: Text = told(None, "Decimal sign, if it is not found.", metavar=".|,")
     encoding: str = told("utf-8", "Of a text file.")

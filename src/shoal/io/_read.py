@@ -41,6 +41,7 @@ def read(
     layer: str | None = None,
     use_rep: str | None = None,
     format: str | None = None,
+    sheet: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
     encoding: str = "utf-8",
@@ -61,10 +62,11 @@ def read(
     Parameters
     ----------
     data : path, list of paths, "-", or a table
-        A file (csv, tsv, also .gz; parquet; feather or arrow; npy; npz; h5ad; mtx), a
-        folder ``root/<domain>/...`` of images or of .txt files, several files (one
-        domain each, named after the file), ``"-"`` for CSV on standard input, or a
-        pandas, polars or pyarrow table, AnnData object, array or sparse matrix.
+        A file (csv, tsv, also .gz; parquet; feather or arrow; xlsx; dta; sas7bdat, xpt;
+        npy; npz; h5ad; mtx), a folder ``root/<domain>/...`` of images or of .txt files,
+        several files (one domain each, named after the file), ``"-"`` for CSV on
+        standard input, or a pandas, polars or pyarrow table, AnnData object, array or
+        sparse matrix.
     domain : str or array-like, default=None
         Column that says where a row comes from; for arrays also its values.
     domain_file : path, default=None
@@ -84,6 +86,8 @@ def read(
         The columns are counts of words: whole numbers from 0.
     layer, use_rep : str, default=None
         Matrix of an AnnData file, instead of X.
+    sheet : str, default=None
+        Of an Excel workbook with several.
     format, sep, decimal, encoding : str
         Where the file's name or content does not tell. Commas, semicolons, tabs and
         bars are found as separators, and decimal commas (3,5) as well as points.

@@ -74,6 +74,8 @@ class ReadingSettings:
     # Bytes of text that one number of a table takes, seen often; .gz makes six of one.
     bytes_per_cell: float = 6.0
     unpacked: int = 6
+    # Of a workbook; a cell is an object of 200 bytes there, six numbers of ours.
+    bytes_per_sheet_cell: float = 5.0
 
 
 READING = ReadingSettings()

@@ -8,6 +8,7 @@ import io
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +156,9 @@ def look(file: File, options: SourceOptions) -> Layout:
         )
     _check_separator(header, separator)
     decimal = options.decimal or _find_decimal(text, separator, options)
-    return Layout(_check_names(file, header), separator, decimal or ".", decimal)
+    return Layout(
+        check_names(f'"{name_of(file)}"', header), separator, decimal or ".", decimal
+    )
 
 
 def read_header(file: File, options: SourceOptions) -> list[str]:
@@ -252,20 +255,28 @@ def _check_separator(header: list[str], separator: str) -> None:
         )
 
 
-def _check_names(file: File, header: list[str]) -> list[str]:
+def check_names(source: str, header: list[str]) -> list[str]:
+    """Names of columns, if no two are alike and they are not the first row of numbers.
+
+    Parameters
+    ----------
+    source : str
+        What to call the table.
+    header : list of str
+    """
     # R and pandas write row numbers under no name at all.
     names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(header)]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
             "E107",
-            f'"{name_of(file)}" has several columns called {join(repeated)}',
+            f"{source} has several columns called {join(repeated)}",
             "rename or remove the copies",
         )
     if all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", name) for name in names):
         raise InputError(
             "E143",
-            f'the first line of "{name_of(file)}" holds numbers, not column names',
+            f"the first line of {source} holds numbers, not column names",
             "add a header line that names the columns",
         )
     return names

@@ -9,10 +9,12 @@ from typing import Any
 from shoal.exceptions import InputError
 
 SHEET = "save the sheet as CSV"
+WORKBOOK = "end its name with .xlsx, or add --format xlsx"
 UNPACK = "unpack it first"
 #: First bytes, what such a file is, and what to do about it.
 KINDS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook", SHEET),
+    (b"$FL2", "an SPSS file", "save it as CSV or for Stata (.dta)"),
     (b"\x1f\x8b", "packed by gzip", "unpack it, or end its name with .csv.gz"),
     (b"\xfd7zX", "packed by xz", UNPACK),
     (b"BZh", "packed by bzip2", UNPACK),
@@ -70,7 +72,7 @@ def _zipped(file: Any) -> tuple[str, str]:
     with contextlib.suppress(Exception), zipfile.ZipFile(file) as archive:
         names = archive.namelist()
     if any(name.startswith("xl/") for name in names):
-        return "an Excel workbook", SHEET
+        return "an Excel workbook", WORKBOOK
     if names and all(name.endswith(".npy") for name in names):
         return "an archive of numpy arrays", "add --format npz"
     return "a zip archive", "unpack it; a sheet must be saved as CSV"

@@ -20,6 +20,7 @@ from shoal.io.source._columnar import FEATHER, PARQUET
 from shoal.io.source._delimited import CSV, TSV, read_delimited
 from shoal.io.source._disguise import refuse_disguised
 from shoal.io.source._format import Content, Format, is_sparse
+from shoal.io.source._sheets import SAS, STATA, XLSX
 
 #: Every format that can be read, by its name.
 FORMATS: dict[str, Format] = {}
@@ -30,7 +31,7 @@ def register(format: Format) -> None:
     FORMATS[format.name] = format
 
 
-for _format in (CSV, TSV, PARQUET, FEATHER, NPY, NPZ, H5AD, MTX):
+for _format in (CSV, TSV, PARQUET, FEATHER, NPY, NPZ, H5AD, MTX, XLSX, STATA, SAS):
     register(_format)
 
 
@@ -104,7 +105,10 @@ def _one(data: Any, options: SourceOptions) -> Content:
     path = find_file(data)
     if path.is_dir():
         return _folder(path)
-    content = format_of(path, options.format).read(path, options)
+    format = format_of(path, options.format)
+    if options.sheet is not None and format is not XLSX:
+        raise InputError("E002", f'"{path}" has no sheets', "leave --sheet out")
+    content = format.read(path, options)
     if not content.n_rows:
         raise InputError("E114", f'"{path}" has no rows', "check how it was made")
     source = _source(content, digest_file(path), path.stat().st_size, path=str(path))

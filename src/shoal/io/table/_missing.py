@@ -83,7 +83,7 @@ def count_filled(frame: pd.DataFrame | None, schema: Any) -> dict[str, int]:
         if feature.kind == "category":
             gaps = pd.isna(words(frame[feature.name], schema.missing))
         else:
-            values, wrong = numbers(frame[feature.name], schema.missing)
+            values, wrong = numbers(frame[feature.name], schema.notation)
             gaps = np.isnan(values) & ~wrong
         found[feature.name] = int(gaps.sum())
     return {name: count for name, count in found.items() if count}
