@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shoal import plots
+import shoal.plots as plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
