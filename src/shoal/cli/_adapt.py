@@ -18,7 +18,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, running
+from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of
 from shoal.cli._tables import current_records, prevalence_table
 from shoal.io._options import FileOptions
@@ -51,11 +51,14 @@ def adapt(
     the model that knows it by --domain-name to --out (MODEL-NAME if not given), with
     prevalence.csv of all its domains; the model itself is never changed. A fit score
     near 1 says that the rows look like those of training; near 0, that the prevalence
-    means nothing.
+    means nothing. With --out - only prevalence.csv is made, and printed.
     """
     plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
-    with running("adapt", speech, redact=results.redact) as output:
-        folder = results.out or default_folder(model, new.domain_name)
+    usual = default_folder(model, new.domain_name)
+    with (
+        running("adapt", speech, redact=results.redact) as output,
+        destination(output, results.out, usual, _runs.PREVALENCE) as folder,
+    ):
         _runs.refuse_existing(folder, (*FILES, _runs.MANIFEST), force=results.force)
         refuse_in_place(folder, model)
         with output.stages(plan):

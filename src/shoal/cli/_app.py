@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from importlib.metadata import version as version_of
+from typing import Annotated
 
 import typer
 
@@ -52,6 +54,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"shoal {version_of('shoal')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print it.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def _help_of(command: Callable[..., None]) -> str:

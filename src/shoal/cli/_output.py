@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -14,7 +16,14 @@ from typing import Any
 
 import typer
 
-from shoal.cli._messages import COMMAND_LINE, Notice, allowed, catalogue, plain
+from shoal.cli._messages import (
+    COMMAND_LINE,
+    CommandError,
+    Notice,
+    allowed,
+    catalogue,
+    plain,
+)
 from shoal.cli._options import NUMBERS, Speech
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 
@@ -206,6 +215,7 @@ class Output:
     files: list[Path] = field(default_factory=list)
     arguments: tuple[str, ...] = field(default_factory=COMMAND_LINE.get)
     begun: float = field(default_factory=time.perf_counter)
+    piped: bool = False
     at: Stages = field(init=False)
 
     def allowed(self, content: dict[str, Any]) -> dict[str, Any]:
@@ -217,8 +227,8 @@ class Output:
         self.data = self.allowed(data)
 
     def show(self, *renderables: Any) -> None:
-        """Print results, unless they are wanted as JSON or not at all."""
-        if not (self.speech.quiet or self.speech.as_json):
+        """Print results, unless they are wanted as JSON, as a file or not at all."""
+        if not (self.speech.quiet or self.speech.as_json or self.piped):
             console = self._console(sys.stdout)
             try:
                 for one in renderables:
@@ -314,6 +324,45 @@ class Output:
         return Console(
             file=file, no_color=plain, highlight=False, markup=False, width=width
         )
+
+
+#: Names of standard output, for --out.
+PIPES = ("-", "/dev/stdout")
+
+
+@contextmanager
+def destination(
+    output: Output, out: Path | None, default: Path, printed: str = ""
+) -> Iterator[Path]:
+    """Where to write: as told, by default, or a file to print then (``--out -``).
+
+    It is printed when it is whole, so that a reader at the other end of a pipe never
+    gets half of it; nothing else goes to standard output then.
+
+    Parameters
+    ----------
+    output : Output
+    out : Path or None
+        As told.
+    default : Path
+        Where nothing was told.
+    printed : str
+        Of a folder, the entry to print.
+    """
+    if out is None or str(out) not in PIPES:
+        yield default if out is None else out
+        return
+    if output.speech.as_json:
+        text = "--json and --out - both want standard output"
+        raise CommandError("E002", text, "leave one of them out")
+    output.piped = True
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "out" if printed else "out.csv")
+        yield path
+        with (path / printed if printed else path).open("rb") as file:
+            sys.stdout.flush()
+            shutil.copyfileobj(file, sys.stdout.buffer)
+    output.files = []
 
 
 def one_line(text: str) -> str:

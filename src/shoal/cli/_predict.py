@@ -21,7 +21,7 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, running
+from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
 from shoal.io._options import FileOptions
@@ -52,7 +52,7 @@ class RowsFile(SafeResults):
     """Where classed rows go."""
 
     out: Path | None = speaking(
-        None, "Where to: .parquet, .csv or .h5ad.", metavar="FILE"
+        None, "Where to: .parquet, .csv or .h5ad; - prints CSV.", metavar="FILE|-"
     )
 
 
@@ -72,12 +72,15 @@ def predict(
     seen needs `shoal adapt` first, or --pooled, or its mix as --prevalence. Writes
     --out (NAME-assignments.parquet, or .csv where parquet cannot be written): row_id,
     domain, class, the probability of each class, margin, fit_score (near 0: unlike all
-    training rows) and unsure. Of an h5ad file, --out FILE.h5ad writes the same cells
-    with their classes.
+    training rows) and unsure; --out - prints them as CSV. Of an h5ad file, --out
+    FILE.h5ad writes the same cells with their classes.
     """
     plan = {"load": f"loading {model}", "class": "classing rows"}
-    with running("predict", speech, redact=results.redact) as output:
-        path = results.out or Path(f"{name_of(data)}-{_runs.assignments_name()}")
+    usual = Path(f"{name_of(data)}-{_runs.assignments_name()}")
+    with (
+        running("predict", speech, redact=results.redact) as output,
+        destination(output, results.out, usual) as path,
+    ):
         in_parts = check_options(path, data, rows, place, how, results)
         with output.stages(plan):
             output.begin("load")
