@@ -459,7 +459,7 @@ def test_set_output(kind, frame, fitted, problem):
     model = clone(fitted).set_output(transform=kind).fit(words[:, None], codes)
     got = model.transform(words[:5, None])
     assert isinstance(got, frame.DataFrame)
-    assert list(got.columns) == ["class0", "class1", "class2"]
+    assert list(got.columns) == ["c0", "c1", "c2"]
     assert_allclose(got.to_numpy(), fitted.predict_proba(words[:5, None]))
 
 

@@ -18,6 +18,7 @@ from shoal.exceptions import (
     FoldsReducedWarning,
     IdentifiabilityWarning,
     ShoalWarning,
+    UnseenDomainWarning,
 )
 from shoal.stages.adjust import Adjuster
 from shoal.stages.discretize import GivenClusters, KMeansDiscretizer
@@ -98,7 +99,8 @@ def test_unseen_domain_at_predict(make):
     model = make().fit(X, DOMAINS)
     with pytest.raises(ValueError, match="has not seen: 'd'"):
         model.predict(X[:2], ["a", "d"])
-    with pytest.raises(ValueError, match="has not seen: 'd'"):
+    warned = pytest.warns(UnseenDomainWarning, match="no score")
+    with pytest.raises(ValueError, match="has not seen: 'd'"), warned:
         model.score(X[:2], ["a", "d"])
 
 

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.datasets import make_latent_shift
+from shoal.exceptions import UnseenDomainWarning
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_pipeline(estimator, rows):
         framed = make_pipeline(StandardScaler(), estimator).set_output(transform=kind)
         table = framed.fit(X, domains).transform(X)
         assert type(table).__module__.startswith(kind)
-        assert list(table.columns) == ["class0", "class1"]
+        assert list(table.columns) == ["c0", "c1"]
         assert_allclose(table.to_numpy(), expected)
 
 
@@ -97,10 +98,22 @@ def test_plain_folds_of_a_sorted_table_leave_whole_domains_out(estimator, rows):
     X, domains = rows
     order = np.argsort(domains, kind="stable")
     message = r"not seen: 0; known: 1, 2, 3\. .* StratifiedKFold\(shuffle=True\)"
-    with pytest.raises(ValueError, match=message):
+    told = pytest.warns(UnseenDomainWarning, match=r"StratifiedKFold\(shuffle=True\)")
+    with pytest.raises(ValueError, match=message), told:
         cross_validate(
             estimator, X[order], domains[order], cv=KFold(4), error_score="raise"
         )
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed", "ignore:One or more of the test")
+def test_a_search_over_sorted_rows_warns(estimator, rows):
+    """By default it goes on without scores, and takes the first of its settings."""
+    X, domains = rows
+    order = np.argsort(domains, kind="stable")
+    search = GridSearchCV(estimator, {"n_classes": [2, 3]}, cv=4)
+    with pytest.warns(UnseenDomainWarning, match="no score: domains has values"):
+        search.fit(X[order], domains[order])
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
 
 
 def test_domains_by_metadata_routing(estimator, rows):

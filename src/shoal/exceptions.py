@@ -50,6 +50,10 @@ class SubsampleWarning(ShoalWarning):
     """A stage worked on a stated sample of the rows instead of all of them."""
 
 
+class UnseenDomainWarning(ShoalWarning):
+    """Folds that leave out whole domains cannot be scored: a search chooses nothing."""
+
+
 class UnseenWordWarning(ShoalWarning):
     """Inputs at predict that no training row had get their domain's prevalence."""
 

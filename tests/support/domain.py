@@ -1,6 +1,7 @@
 """Checks for estimators with ``fit(X, domains)``: one promise of the contract each."""
 
 import copy
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from shoal.exceptions import DomainMissingError
+from shoal.exceptions import DomainMissingError, UnseenDomainWarning
 from shoal.probability import (
     canonical_order,
     domain_given_class,
@@ -291,7 +292,9 @@ def check_unseen_domain_raises(estimator: Any, problem: Any = None) -> None:
     for given in (99, unseen):
         for method in (fitted.predict, fitted.predict_proba, fitted.score):
             what = f"domain 99 in {method.__name__}"
-            must_raise(ValueError, what, method, X, given, match="99")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnseenDomainWarning)  # of score
+                must_raise(ValueError, what, method, X, given, match="99")
 
 
 def check_predict_before_fit_raises(estimator: Any, problem: Any = None) -> None:
@@ -328,10 +331,13 @@ def check_transform_is_predict_proba(estimator: Any, problem: Any = None) -> Non
 
 
 def check_feature_names_out(estimator: Any, problem: Any = None) -> None:
-    """Columns of transform are called class0, class1, ..."""
+    """Columns of transform are called like the classes: c0, c1, ..., or their names."""
     X, domains = _problem(estimator, problem)
-    names = estimator.fit(X, domains).get_feature_names_out()
-    expected = [f"class{index}" for index in range(estimator.n_classes_)]
+    fitted = estimator.fit(X, domains)
+    names = fitted.get_feature_names_out()
+    expected = [f"c{index}" for index in range(estimator.n_classes_)]
+    named = fitted.set_names({"c0": "first"}).get_feature_names_out()
+    assert list(named) == ["first", *expected[1:]], f"names given: {list(named)}"
     assert list(names) == expected, f"get_feature_names_out() is {list(names)}"
 
 

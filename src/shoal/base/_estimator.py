@@ -38,11 +38,6 @@ Array = np.ndarray[Any, Any]
 # Class mixes that differ by less, each class relative to itself, are the same mix.
 SAME_MIX = 1e-12
 
-STRATIFY = (
-    "Only these can be scored; in cross-validation, split rows by "
-    "StratifiedKFold(shuffle=True)"
-)
-
 
 def class_ids(n_classes: int) -> list[str]:
     """What classes are called until somebody names them."""
@@ -187,10 +182,9 @@ class LatentShiftEstimator(
         return self.fit(X, y, domains=domains, **fit_params).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the columns of ``transform``: class0, class1, ..."""
+        """Names of the columns of ``transform``: those of the classes."""
         check_is_fitted(self)
-        names = [f"class{index}" for index in range(self.n_classes_)]
-        return np.asarray(names, dtype=object)
+        return np.asarray(list(self.class_names_), dtype=object)
 
     def score(
         self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None
@@ -208,8 +202,9 @@ class LatentShiftEstimator(
                 "domain of each row"
             )
         X = self._check_rows(X)
+        n_samples = X.shape[0]
         codes = encode_domains(
-            domains, self.domains_, n_samples=X.shape[0], fix=STRATIFY
+            domains, self.domains_, n_samples=n_samples, scoring=True
         )
         assert codes is not None
         if sample_weight is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from shoal.exceptions import IdentifiabilityWarning
+from shoal.exceptions import IdentifiabilityWarning, UnseenDomainWarning
 
 # ---- Where rows come from: columns of any hashable kind as codes and names -----------
 
@@ -17,6 +17,10 @@ Array = np.ndarray[Any, Any]
 
 INTEGERS = ("i", "u", "b")
 ADAPT = "Use adapt(X) for a new domain, or domains=None"
+STRATIFY = (
+    "Only these can be scored; in cross-validation, split rows by "
+    "StratifiedKFold(shuffle=True)"
+)
 
 
 def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
@@ -56,19 +60,20 @@ def encode_column(values: Any, *, name: str) -> tuple[Array, Array]:
 
 
 def encode_domains(
-    domains: Any, names: Array, *, n_samples: int, fix: str = ADAPT
+    domains: Any, names: Array, *, n_samples: int, scoring: bool = False
 ) -> Array | None:
     """Codes of ``domains`` among the fitted ``names``; None stays None.
 
     ``domains`` may be one scalar for all rows, or one value per row. A value that
-    fit has not seen is a ValueError that names it, and then says the ``fix``.
+    fit has not seen is a ValueError that names it. Of rows to score (``scoring``) it is
+    warned of as well: a search goes on after the error and takes its first settings.
     """
     if domains is None:
         return None
     if is_scalar(domains):
         of_numpy = isinstance(domains, (np.ndarray, np.generic))
         scalar = _as_keys(np.asarray(domains)[None]) if of_numpy else [domains]
-        return np.broadcast_to(_look_up(scalar, names, fix), n_samples)
+        return np.broadcast_to(_look_up(scalar, names, scoring), n_samples)
     values = _as_column(domains, "domains")
     if len(values) != n_samples:
         raise ValueError(
@@ -76,10 +81,10 @@ def encode_domains(
             "per row, one scalar for all rows, or None"
         )
     distinct, inverse = _distinct(values, "domains")
-    return _look_up(_as_keys(distinct), names, fix)[inverse]
+    return _look_up(_as_keys(distinct), names, scoring)[inverse]
 
 
-def _look_up(values: list[Any], names: Array, fix: str) -> Array:
+def _look_up(values: list[Any], names: Array, scoring: bool) -> Array:
     """Index of each value among the fitted names."""
     keys = _as_keys(names)
     code_of = {key: code for code, key in enumerate(keys)}
@@ -87,10 +92,11 @@ def _look_up(values: list[Any], names: Array, fix: str) -> Array:
     if unseen:
         known = ", ".join(repr(key) for key in keys[:6]) + ", ..." * (len(keys) > 6)
         others = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
-        raise ValueError(
-            f"domains has values that fit has not seen: {unseen[0]!r}{others}; known: "
-            f"{known}. {fix}"
-        )
+        text = f"domains has values that fit has not seen: {unseen[0]!r}{others}"
+        if scoring:
+            told = f"no score: {text}. {STRATIFY}"
+            warnings.warn(told, UnseenDomainWarning, stacklevel=4)
+        raise ValueError(f"{text}; known: {known}. {STRATIFY if scoring else ADAPT}")
     return np.array([code_of[value] for value in values], dtype=np.intp)
 
 
