@@ -19,6 +19,7 @@ FLOORS = (
     ("plots",),
     ("base",),
     ("ddfa", "discrete", "mixture", "density"),
+    ("counts",),
     ("metrics", "engine", "io"),
     ("datasets", "report"),
     ("scale", "vision"),

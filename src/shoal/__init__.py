@@ -2,7 +2,7 @@
 
 Only the mix of classes differs between domains; things that shift together group
 together. See :class:`shoal.DomainMixture`, :class:`shoal.DensityMixture`,
-:class:`shoal.DDFA` and :class:`shoal.DiscreteMixture`.
+:class:`shoal.DDFA`, :class:`shoal.DiscreteMixture` and :class:`shoal.CountMixture`.
 
 Public names are loaded on first use, so that ``shoal --help`` need not wait for
 scikit-learn.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
     from shoal.discrete import DiscreteMixture
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CountMixture",
     "DDFA",
     "DensityMixture",
     "DiscreteMixture",
@@ -35,6 +37,7 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
+        "CountMixture": "shoal.counts",
         "DDFA": "shoal.ddfa",
         "DensityMixture": "shoal.density",
         "DiscreteMixture": "shoal.discrete",

@@ -118,7 +118,7 @@ def evidence_of_rows(model: Any, X: Any, domains: Any, trials: Trials) -> Eviden
     """What speaks for each number of classes, of an estimator of numeric rows."""
     X = indexable(X)
     codes, names = check_domains(domains, n_samples=X.shape[0])
-    return evidence_of_refits(model, X, codes, names, trials, _rank_of_clusters)
+    return evidence_of_refits(model, X, codes, names, trials, _rank_of_rows)
 
 
 def evidence_of_refits(
@@ -206,8 +206,14 @@ def _agreement(whole: Any, X: Any, codes: Array, domains: Array, seed: int) -> f
     return float(np.mean(renamed[after] == before))
 
 
-def _rank_of_clusters(
+def _rank_of_rows(
     model: Any, X: Any, codes: Array, names: Array, rng: np.random.Generator
+) -> RankResult:
+    return rank_of_clusters(X, codes, names, rng)
+
+
+def rank_of_clusters(
+    X: Any, codes: Array, names: Array, rng: np.random.Generator
 ) -> RankResult:
     """Rank of a table of clusters of X by domains."""
     points = np.asarray(X, dtype=float)

@@ -277,7 +277,7 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
         choice = choose_k(table, settings.work)
     k = settings.k if choice is None else choice.n_classes
     output.begin("fit")
-    model = _fit_or_refuse(estimator_for(table.kind, k, settings.work), table, settings)
+    model = _fit_or_refuse(estimator_for(table, k, settings.work), table, settings)
     if choice is not None and choice.n_classes is None:
         output.warn(
             "W160",
@@ -305,7 +305,7 @@ def _fit_again(
     for done, (n_classes, seed) in enumerate(plans):
         output.at.advance(done / len(plans))
         work = replace(settings.work, seed=seed)
-        yield estimator_for(table.kind, n_classes, work).fit(table.X, table.domains)
+        yield estimator_for(table, n_classes, work).fit(table.X, table.domains)
 
 
 def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:

@@ -158,10 +158,6 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     return Loaded(path, model, schema)
 
 
-# Kinds of tables without columns of numbers that a density could describe.
-NOT_FOR_LOOKS = {"counts": "counts of words", "text": "words"}
-
-
 def unfit_for_looks(what: str) -> CommandError:
     """E002 for data whose looks nothing describes."""
     text = f"--by looks is for columns of numbers in memory, not for {what}"
@@ -174,20 +170,32 @@ def refuse_unfit(encoder: Encoder, work: Work) -> None:
         raise unfit_for_looks("images")
 
 
-def estimator_for(kind: str, k: int | None, work: Work) -> Any:
-    """The estimator of a kind of table, not fitted."""
-    from shoal import DensityMixture, DiscreteMixture, DomainMixture
+def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
+    """The estimator that suits a table, not fitted."""
+    from shoal import CountMixture, DensityMixture, DiscreteMixture, DomainMixture
 
-    if work.looks:
-        if kind in NOT_FOR_LOOKS:
-            raise unfit_for_looks(NOT_FOR_LOOKS[kind])
-        return DensityMixture(k, random_state=work.seed)
-    if kind in ("counts", "text"):
-        return DiscreteMixture(k, input="counts", random_state=work.seed)
     how: dict[str, Any] = {"random_state": work.seed, "n_jobs": work.n_jobs}
-    if kind == "images":  # what can become a layer of the network
+    if table.kind == "counts" and _is_one_bag_each(table):
+        if work.looks:
+            raise unfit_for_looks("a single row of counts for each domain")
+        return DiscreteMixture(k, input="counts", random_state=work.seed)
+    if table.kind in ("counts", "text") or table.is_wide:
+        weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
+        mixture = DensityMixture() if work.looks else None
+        return CountMixture(k, weighting=weighting, mixture=mixture, **how)
+    if work.looks:
+        return DensityMixture(k, random_state=work.seed)
+    if table.kind == "images":  # what can become a layer of the network
         how |= {"scale": "global", "expansion": "linear"}
     return DomainMixture(k, **how)
+
+
+def _is_one_bag_each(table: "Table") -> bool:
+    """Whether domains are documents: then words, not rows, are of one class each."""
+    import numpy as np
+
+    domains = np.asarray(table.domains)
+    return len(np.unique(domains)) == len(domains)
 
 
 def choose_k(table: "Table", work: Work, **options: Any) -> Any:
@@ -197,7 +205,7 @@ def choose_k(table: "Table", work: Work, **options: Any) -> Any:
     return choose_n_classes(
         table.X,
         table.domains,
-        estimator=estimator_for(table.kind, None, work),
+        estimator=estimator_for(table, None, work),
         n_jobs=work.n_jobs,
         random_state=work.seed,
         **options,

@@ -62,11 +62,11 @@ def read(
     Parameters
     ----------
     data : path, list of paths, "-", or a table
-        A file (csv, tsv, also .gz; parquet; feather or arrow; xlsx; dta; sas7bdat, xpt;
-        npy; npz; h5ad; mtx), a folder ``root/<domain>/...`` of images or of .txt files,
-        several files (one domain each, named after the file), ``"-"`` for CSV on
-        standard input, or a pandas, polars or pyarrow table, AnnData object, array or
-        sparse matrix.
+        A file (csv, tsv, jsonl, also .gz; parquet; feather or arrow; xlsx; dta;
+        sas7bdat, xpt; npy; npz; h5ad; mtx), a folder ``root/<domain>/...`` of images or
+        of .txt files, several files (one domain each, named after the file), ``"-"``
+        for CSV on standard input, or a pandas, polars or pyarrow table, AnnData object,
+        array or sparse matrix.
     domain : str or array-like, default=None
         Column that says where a row comes from; for arrays also its values.
     domain_file : path, default=None
@@ -81,7 +81,8 @@ def read(
         Columns to leave out.
     text : str, default=None
         Column whose words are counted: those in two rows at least and in half of the
-        rows at most, and of them the 5,000 most frequent.
+        rows at most, without function words of the language found, and of them the
+        20,000 most frequent.
     counts : bool, default=False
         The columns are counts of words: whole numbers from 0.
     layer, use_rep : str, default=None

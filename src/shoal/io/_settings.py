@@ -35,7 +35,11 @@ class ReadingSettings:
     # Others occur in one row, say nothing, or are shared by most rows.
     min_rows_of_word: int = 2
     max_share_of_word: float = 0.5
-    max_words: int = 5_000
+    max_words: int = 20_000
+    # Function words ("the", "and") are at least this share of all words of a text in
+    # their language, and so many times the share of any other language's.
+    function_words: float = 0.15
+    clearly_more: float = 1.5
 
     # ---- where rows come from
     # A domain with fewer rows is thin; the second number gives about ±5 points at 90 %.
@@ -50,6 +54,8 @@ class ReadingSettings:
     most_candidate_numbers: int = 20
 
     # ---- matrices and images
+    # More columns than this are first made into components.
+    wide: int = 50
     # An embedding with more identical rows than this share says nothing.
     identical: float = 0.5
     # More unreadable files than this share stop the reading.

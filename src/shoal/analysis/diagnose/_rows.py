@@ -96,10 +96,10 @@ class OutOfFold:
         return own
 
 
-def sample_rows(
+def sample_numbers(
     estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
-) -> tuple[Any, TrainingRows]:
-    """A sample of validated rows, whole and with the columns that the fit has used."""
+) -> tuple[Array, TrainingRows]:
+    """Numbers of the rows of a sample, and these with the columns the fit has used."""
     used = estimator._used_columns(X)
     plain = FeatureMap("column").fit(used, np.ones(X.shape[0])).transform(used)
     order = canonical_rows(plain, codes)
@@ -108,7 +108,15 @@ def sample_rows(
         order[:, None], codes[order], None, estimator.domain_weight_
     ).sample(max_rows, rng)
     taken = numbers.X[:, 0]
-    return X[taken], replace(numbers, X=used[taken])
+    return taken, replace(numbers, X=used[taken])
+
+
+def sample_rows(
+    estimator: Any, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
+) -> tuple[Any, TrainingRows]:
+    """A sample of validated rows, whole and with the columns that the fit has used."""
+    taken, rows = sample_numbers(estimator, X, codes, max_rows, rng)
+    return X[taken], rows
 
 
 def rows_with_rbf(

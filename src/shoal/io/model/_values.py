@@ -25,6 +25,7 @@ Array = np.ndarray[Any, Any]
 #: The only models that can be saved and loaded, and where they live, imported when one
 #: turns up. A new estimator needs one line here.
 MODELS = {
+    "CountMixture": "shoal.counts",
     "DDFA": "shoal.ddfa",
     "DensityMixture": "shoal.density",
     "DiscreteMixture": "shoal.discrete",
@@ -36,8 +37,10 @@ MODELS = {
 #: The only other classes that a model file can name, and where they live.
 CLASSES = {
     "Adjuster": "shoal.stages.adjust._estimator",
+    "Bags": "shoal.counts._bags",
     "Calibration": "shoal.stages.discriminate._calibrate",
     "Columns": "shoal.density._columns",
+    "Components": "shoal.counts._components",
     "Density": "shoal.density._gaussian",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",

@@ -20,6 +20,7 @@ from shoal.io.source._columnar import FEATHER, PARQUET
 from shoal.io.source._delimited import CSV, TSV, read_delimited
 from shoal.io.source._disguise import refuse_disguised
 from shoal.io.source._format import Content, Format, is_sparse
+from shoal.io.source._jsonl import JSONL
 from shoal.io.source._sheets import SAS, STATA, XLSX
 
 #: Every format that can be read, by its name.
@@ -31,7 +32,8 @@ def register(format: Format) -> None:
     FORMATS[format.name] = format
 
 
-for _format in (CSV, TSV, PARQUET, FEATHER, NPY, NPZ, H5AD, MTX, XLSX, STATA, SAS):
+_TABLES = (CSV, TSV, JSONL, PARQUET, FEATHER, XLSX, STATA, SAS)
+for _format in (*_TABLES, NPY, NPZ, H5AD, MTX):
     register(_format)
 
 

@@ -14,6 +14,7 @@ from shoal.exceptions import InputError
 from shoal.io._files import quoted
 from shoal.io._notation import COMMA, Notation
 from shoal.io._settings import READING
+from shoal.io.table._stopwords import stop_words
 
 Array = np.ndarray[Any, Any]
 
@@ -198,10 +199,10 @@ def sentinels(missing: Sequence[str]) -> list[float]:
 
 # A word is a run of two or more letters and digits of any alphabet, in lower case, at
 # least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
-# occur in at least two rows and in at most half of them, and of those the 5,000 most
-# frequent (ties in alphabetical order). There is no list of stop words, which would be
-# of one language: words that most rows share fall to the second rule. Languages written
-# without spaces need a segmenter first.
+# occur in at least two rows and in at most half of them, and of those the 20,000 most
+# frequent (ties in alphabetical order). Function words of the language that the texts
+# are in are left out, if it is one that is known. Languages written without spaces need
+# a segmenter first.
 WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
 
 
@@ -220,10 +221,12 @@ def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
         return ()
     rows = np.bincount(table.indices, minlength=table.shape[1])
     most = READING.max_share_of_word * len(texts)
-    kept = np.flatnonzero((rows >= READING.min_rows_of_word) & (rows <= most))
     total = np.asarray(table.sum(axis=0)).ravel()
-    frequent = kept[np.argsort(-total[kept], kind="stable")[: READING.max_words]]
     words = counter.get_feature_names_out()
+    silent = stop_words(dict(zip(words, total, strict=True)))
+    says = np.array([word not in silent for word in words])
+    kept = np.flatnonzero((rows >= READING.min_rows_of_word) & (rows <= most) & says)
+    frequent = kept[np.argsort(-total[kept], kind="stable")[: READING.max_words]]
     return tuple(words[np.sort(frequent)].tolist())
 
 

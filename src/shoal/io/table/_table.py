@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from shoal.io._settings import READING
+
 Array = np.ndarray[Any, Any]
 
 
@@ -93,3 +95,9 @@ class Table:
         if self.X is not None:
             return int(self.X.shape[0])
         return 0 if self.domains is None else len(self.domains)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether columns are many and of one kind, such as genes: the X of AnnData."""
+        matrix = self.kind == "table" and getattr(self.schema, "n_columns", None)
+        return bool(matrix and matrix > READING.wide)
