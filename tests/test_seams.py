@@ -29,23 +29,23 @@ def read_lines(path, options):
 
 
 @pytest.fixture
-def jsonl(tmp_path):
+def lines(tmp_path):
     """A file of a format that shoal does not know, and the table that it holds."""
     frame = pd.DataFrame(
         {"size": np.arange(40) + 0.5, "site": np.resize(["a", "b"], 40)}
     )
-    path = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.lines"
     path.write_text(frame.to_json(orient="records", lines=True))
     with pytest.raises(shoal.exceptions.InputError, match="cannot tell the format"):
         shoal.io.read(path, domain="site")
     yield path, frame
-    FORMATS.pop("jsonl", None)
+    FORMATS.pop("lines", None)
 
 
-def test_a_format(jsonl):
-    path, frame = jsonl
-    register(Format("jsonl", (".jsonl",), read=read_lines))
-    table, expected = (shoal.io.read(one, domain="site") for one in jsonl)
+def test_a_format(lines):
+    path, frame = lines
+    register(Format("lines", (".lines",), read=read_lines))
+    table, expected = (shoal.io.read(one, domain="site") for one in lines)
     assert_array_equal(table.X, expected.X)
     assert_array_equal(table.domains, expected.domains)
     assert table.source["path"] == str(path)
@@ -56,8 +56,8 @@ def test_a_format(jsonl):
     assert_array_equal(np.concatenate([piece.X for piece in pieces]), expected.X)
 
 
-def test_a_format_that_is_read_in_pieces(jsonl):
-    path, frame = jsonl
+def test_a_format_that_is_read_in_pieces(lines):
+    path, frame = lines
     asked = []
 
     def pieces(path, options, *, batch_rows, columns=None, as_text=None):
@@ -68,8 +68,8 @@ def test_a_format_that_is_read_in_pieces(jsonl):
 
     register(
         Format(
-            "jsonl",
-            (".jsonl",),
+            "lines",
+            (".lines",),
             read=read_lines,
             pieces=pieces,
             columns=lambda path, options: list(frame.columns),

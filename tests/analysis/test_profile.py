@@ -11,6 +11,7 @@ from shoal import DiscreteMixture
 from shoal.analysis._profile import (
     contrast_features,
     contrast_words,
+    nearest_class,
     numeric_columns,
     share_overlap,
     top_features,
@@ -86,7 +87,7 @@ def test_overlap_of_shifted_normals(seed):
     assert share_overlap(values, weight) == pytest.approx(0.317, abs=0.04)
 
 
-def test_words_are_ranked_by_odds_over_their_error():
+def test_words_are_named_where_odds_are_higher_beyond_chance():
     counts = np.array([[40.0, 0, 200, 3], [0, 40, 200, 2]])
     found = top_words(counts, ["fish", "bird", "the", "odd"], 0)
     assert [record["word"] for record in found] == ["fish"]
@@ -115,7 +116,16 @@ def test_words_of_a_model_without_any_are_those_of_its_rows(bags):
     _, counts = bags
     proba = np.random.default_rng(0).dirichlet(np.ones(2), size=len(counts))
     found = contrast_words(LatentShiftEstimator(), sparse.csr_array(counts), proba)
-    assert_allclose(found, proba.T @ counts)
+    # a word that one row repeats is one word of that row
+    assert_allclose(found, proba.T @ np.log1p(counts))
+
+
+def test_words_are_ranked_by_their_share_times_its_log_ratio():
+    counts = np.array([[30.0, 100, 60, 1], [3, 250, 1, 40], [2, 240, 2, 300]])
+    found = top_words(counts, ["circuit", "the", "voltage", "god"], 0)
+    assert [record["word"] for record in found] == ["voltage", "circuit"]
+    assert nearest_class(counts, 0) == 1
+    assert nearest_class(counts, 2) == 1
 
 
 def test_merged_classes_add_their_words(bags):

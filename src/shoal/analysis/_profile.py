@@ -251,20 +251,29 @@ def share_overlap(values: Array, weight: Array) -> float:
 def contrast_words(model: Any, X: Any, proba: Array) -> Array:
     """Expected occurrences of each word in each class, of shape (n_classes, n_words).
 
-    From the model's own q(word|y) where it has one: a document may mix classes.
+    From the model's own q(word|y) where it has one: a document may mix classes. Else
+    each row counts log(1 + x): a word that one row repeats a hundred times is one word
+    of that row, not of its class.
     """
     counts = model._origin._word_counts()
     if counts is None:
-        return dense(proba.T @ X)
+        weights = X.astype(float)
+        if is_sparse(weights):
+            weights.data = np.log1p(weights.data)
+        else:
+            weights = np.log1p(weights)
+        return dense(proba.T @ weights)
     return np.asarray(model._add_up(counts.T).T)  # of merged classes they add up
 
 
 def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str, Any]]:
     """The words that tell one class from the rest best, as records.
 
-    Ranked by the log of the ratio of odds over its standard error (B. Monroe,
-    M. Colaresi, K. Quinn (2008). Fightin' words. Political Analysis 16), so that
-    neither the commonest nor the rarest words win by that alone.
+    Ranked as by class-based TF-IDF, with rarity asked of the other classes: the share
+    of a word in the class, times the log of that share over its share elsewhere. Only
+    words are named whose odds are higher in the class beyond chance, by the log of
+    their ratio over its standard error (B. Monroe, M. Colaresi, K. Quinn (2008).
+    Fightin' words. Political Analysis 16).
 
     Parameters
     ----------
@@ -284,15 +293,25 @@ def top_words(counts: Array, words: Sequence[str], index: int) -> list[dict[str,
     a, b = inside + SETTINGS.pseudo_count, outside + SETTINGS.pseudo_count
     odds = np.log(a / (a.sum() - a)) - np.log(b / (b.sum() - b))
     score = odds / np.sqrt(1 / a + 1 / b)
-    telling = np.argsort(-score, kind="stable")[: SETTINGS.top]
     share = inside / max(inside.sum(), 1e-300)
     rest = outside / max(outside.sum(), 1e-300)
+    worth = a / a.sum() * np.log((a / a.sum()) / (b / b.sum()))
+    worth[score <= SETTINGS.least_score] = -np.inf
+    telling = np.argsort(-worth, kind="stable")[: SETTINGS.top]
     return [
         {"word": words[column], "share": float(share[column]),
          "rest": float(rest[column]), "score": float(score[column])}
         for column in telling
         if score[column] > SETTINGS.least_score
     ]  # fmt: skip
+
+
+def nearest_class(counts: Array, index: int) -> int:
+    """The class whose words are most like those of one, as cosines of their roots."""
+    shares = np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))
+    likeness = shares @ shares[index]
+    likeness[index] = -1.0
+    return int(likeness.argmax())
 
 
 # ---- points of a plane ---------------------------------------------------------------

@@ -84,7 +84,8 @@ def polish(
         weights, codes, posterior, share, n_rounds=SETTINGS.rounds
     )
     share, held_out = _best_share(posterior, *given)
-    return replace(bags, share=share), held_out
+    posterior = expected(replace(bags, share=share), weights, codes)
+    return maximize(weights, codes, posterior, share), held_out
 
 
 def improve(

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
-from shoal.analysis._refits import Trials, rank_of_clusters
+from shoal.analysis._refits import Order, Trials, rank_of_clusters
 from shoal.analysis.diagnose._rows import sample_numbers
 from shoal.counts._bags import Bags, logarithms, polish
 from shoal.counts._components import WEIGHTINGS, Components
@@ -150,7 +150,9 @@ class CountMixture(FittedCounts):
             whole = self._components(X, codes, rng)
             self.components_ = whole.leading(self._n_components)
             points = self.components_.transform(X)
-            self.head_ = self._head(rng).fit(points, domains=names[codes])
+            k = self._resolve_n_classes(X, names[codes], rng)
+            self.head_ = self._head(rng, n_classes=k)
+            self.head_.fit(points, domains=names[codes])
             self.bags_: Bags | None = None
             self.held_out_: dict[str, float] = {}
             if self._polishes():
@@ -295,39 +297,58 @@ class CountMixture(FittedCounts):
         whole: Components,
         trials: Trials,
     ) -> Evidence:
-        weights = logarithms(X)
         share = resolve_domain_weight(self.domain_weight, names, np.bincount(codes))
         folds = fold_of_rows(codes, SETTINGS.folds, trials.rng)
         rank = rank_of_clusters(points, codes, names, trials.rng)
+        weights, seed = logarithms(X), int(trials.rng.integers(2**31 - 1))
         times = (1.0, *SETTINGS.further)
         sizes = [int(one * self._n_components) for one in times]
+
+        def best_of_starts(k: int) -> HeldOut:
+            rng = np.random.RandomState(seed)
+            starts = self._quick_starts(X, names[codes], whole, sizes, k, rng)
+            found = []
+            for components, head in starts:
+                posterior = head._posterior(components.transform(X), codes, None)
+                found.append(polish(weights, codes, posterior, folds, share)[1])
+            return max(found, key=lambda one: one.mean)
+
         scores: dict[int, HeldOut] = {}
-        seed = int(trials.rng.integers(2**31 - 1))
-        for some in trials.order.groups(
-            trials.candidates(rank.n_classes, len(names)), rank.n_classes
-        ):
-            for k in some:
-                rng = np.random.RandomState(seed)
-                tried = [
-                    polish(
-                        weights,
-                        codes,
-                        head._posterior(own.transform(X), codes, None),
-                        folds,
-                        share,
-                    )[1]
-                    for own, head in self._quick_starts(
-                        X, names[codes], whole, sizes, k, rng
-                    )
-                ]
-                scores[k] = max(tried, key=lambda one: one.mean)
-        weight = row_weights(codes, share)
+        given = trials.candidates(rank.n_classes, len(names))
+        for some in trials.order.groups(given, rank.n_classes):
+            scores |= {k: best_of_starts(k) for k in some}
+        # while the last number is the best, one more may be better still
+        while trials.n_classes is None and not trials.order.late():
+            most = max(scores)
+            if most >= len(names) or scores[most].mean < max(
+                scores[k].mean for k in scores
+            ):
+                break
+            scores[most + 1] = best_of_starts(most + 1)
         return Evidence(
             {k: scores[k] for k in sorted(scores)},
             dict.fromkeys(sorted(scores), float("nan")),
             rank,
-            HeldOut(np.log(share)[codes], weight),
+            HeldOut(np.log(share)[codes], row_weights(codes, share)),
             len(names),
+        )
+
+    def _resolve_n_classes(self, X: Any, domains: Array, rng: Any) -> int | None:
+        """Of texts, the fewest classes within a standard error of the best.
+
+        None where the mixture is to choose.
+        """
+        text = self.weighting == "tfidf" and self.mixture is None and self.polish
+        if self.n_classes is not None or not text:
+            return self.n_classes
+        generator = np.random.default_rng(draw_seed(rng))
+        trials = Trials(None, None, 0, self.n_jobs, generator, Order(None))
+        scores = self._evidence(X, domains, trials).scores
+        best = max(scores.values(), key=lambda one: one.mean)
+        return min(
+            k
+            for k, one in scores.items()
+            if best.mean - one.mean <= best.standard_error(one)
         )
 
 

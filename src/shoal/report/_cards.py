@@ -164,13 +164,16 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
 
 def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
     """Features or words of each class; nothing where a row is an image."""
-    found: list[Record] = [{"features": [], "words": []} for _ in range(rows.n_classes)]
+    found: list[Record] = [
+        {"features": [], "words": [], "nearest": None} for _ in range(rows.n_classes)
+    ]
     contrast = None
     if rows.has_words and rows.has_features:
         if rows.show_rows:
             counts = profile.contrast_words(rows.model, rows.X, rows.proba)
             for index, one in enumerate(found):
                 one["words"] = profile.top_words(counts, rows.features, index)
+                one["nearest"] = _nearest(counts, rows.features, index)
     elif rows.has_features:
         columns, names = rows.numbers
         contrast = rows.contrast
@@ -179,6 +182,18 @@ def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
                 columns, rows.proba, names, index, contrast
             )
     return found, contrast
+
+
+def _nearest(counts: Array, words: Sequence[str], index: int) -> Record:
+    """The class most like one, and the words that set the two apart."""
+    other = profile.nearest_class(counts, index)
+    pair = counts[[index, other]]
+    ours, theirs = (profile.top_words(pair, words, one) for one in (0, 1))
+    return {
+        "class_id": f"c{other}",
+        "words": [entry["word"] for entry in ours],
+        "theirs": [entry["word"] for entry in theirs],
+    }
 
 
 def _column_order(rows: ReportRows, contrast: profile.Contrast | None) -> Sequence[str]:
