@@ -123,18 +123,10 @@ def test_a_fitted_model_has_its_evidence(cli, fitted: Path):
     [
         ("fit birds.csv --by hearsay", "by must be shift or looks"),
         ("fit birds.csv --by looks --engine local", "not for data read in parts"),
-        ("fit notes.csv --by looks --text note", "not for words"),
-        ("choose notes.csv --by looks --text note", "not for words"),
-        ("fit words.csv --by looks --counts", "not for counts of words"),
         ("fit birds.csv --by looks --impute guess", "is not a way to fill"),
     ],
 )
-def test_what_has_no_looks_is_refused(cli, birds, tmp_path: Path, command, said):
-    islands = birds[["island"]]
-    bills = np.where(birds["bill_length_mm"] > 44, "long bill", "short beak")
-    islands.assign(note=bills).to_csv(tmp_path / "notes.csv", index=False)
-    counts = {"flips": np.arange(len(birds)) % 3, "dives": np.arange(len(birds)) % 5}
-    islands.assign(**counts).to_csv(tmp_path / "words.csv", index=False)
+def test_what_has_no_looks_is_refused(cli, birds, command, said):
     aside = ["--drop", "species"] if "birds" in command else []
     ended = cli(*command.split(), "--domain", "island", *aside)
     assert ended.code == 2

@@ -56,8 +56,24 @@ def test_the_stated_rules_of_the_vocabulary() -> None:
         f"w{chr(97 + n % 26)}{chr(97 + n // 26)} " * (1 + n % 3) for n in range(600)
     ]
     assert len(learn_vocabulary(many * 2)) == 600
-    words = ["".join(chr(97 + int(d)) for d in f"{n:05d}") for n in range(6_000)]
-    assert len(learn_vocabulary(words * 2)) == 5_000
+    words = ["".join(chr(97 + int(d)) for d in f"{n:05d}") for n in range(21_000)]
+    assert len(learn_vocabulary(words * 2)) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("texts", "silent", "said"),
+    [
+        (["the soup of the cook", "and the match was won"] * 100, "the", "soup"),
+        (["der Löffel und die Suppe", "das Spiel ist aus"] * 100, "und", "suppe"),
+        (["le chat et la soupe", "une partie de la ville"] * 100, "et", "soupe"),
+    ],
+)
+def test_function_words_of_the_language_are_left_out(texts, silent, said) -> None:
+    found = learn_vocabulary([*texts, *["w1 w2 w3"] * 250])
+    assert silent not in found
+    assert said in found
+    few = learn_vocabulary([*texts[:6], *["w1 w2 w3"] * 10])
+    assert silent in few  # so few words tell no language
 
 
 def test_a_text_column() -> None:

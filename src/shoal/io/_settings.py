@@ -36,6 +36,8 @@ class ReadingSettings:
     min_rows_of_word: int = 2
     max_share_of_word: float = 0.5
     max_words: int = 20_000
+    # Fewer words tell no language.
+    words_of_language: int = 500
     # Function words ("the", "and") are at least this share of all words of a text in
     # their language, and so many times the share of any other language's.
     function_words: float = 0.15

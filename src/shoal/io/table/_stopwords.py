@@ -101,13 +101,15 @@ def find_language(counts: Mapping[str, float]) -> str | None:
     """The language of texts, by how often each word occurs; None where none is clear.
 
     >>> from collections import Counter
-    >>> text = "the cat and the dog are not in the house of the king"
+    >>> text = "the cat and the dog are not in the house of the king " * 50
     >>> find_language(Counter(text.split()))
     'English'
     >>> find_language({"ENSG01": 3, "ENSG02": 5}) is None
     True
     """
-    total = max(sum(counts.values()), 1)
+    total = sum(counts.values())
+    if total < READING.words_of_language:
+        return None
     shares = {
         language: sum(counts.get(word, 0) for word in own) / total
         for language, own in STOP_WORDS.items()
