@@ -55,11 +55,20 @@ def read(name: str) -> pd.DataFrame:
 def deal(name: str, seed: int) -> Table:
     """Rows of a labelled table, dealt to domains."""
     plan, frame = DEALS[name], read(name)
-    rng = np.random.default_rng(seed)
     labels = np.unique(frame[plan.label], return_inverse=True)[1]
+    which, domains = deal_rows(labels, plan.n_domains, plan.alpha, plan.n_rows, seed)
+    columns = frame.drop(columns=[plan.label, *plan.leave_out])
+    return Table(columns.to_numpy(float)[which], domains, labels[which])
+
+
+def deal_rows(
+    labels: Array, n_domains: int, alpha: float, n_rows: int, seed: int
+) -> tuple[Array, Array]:
+    """Numbers of rows, and the domain that each is dealt to."""
+    rng = np.random.default_rng(seed)
     n_labels = int(labels.max()) + 1
-    mixes = rng.dirichlet(np.full(n_labels, plan.alpha), size=plan.n_domains)
-    sizes = rng.dirichlet(np.full(plan.n_domains, SIZE_ALPHA)) * plan.n_rows
+    mixes = rng.dirichlet(np.full(n_labels, alpha), size=n_domains)
+    sizes = rng.dirichlet(np.full(n_domains, SIZE_ALPHA)) * n_rows
     left = [list(rng.permutation(np.flatnonzero(labels == y))) for y in range(n_labels)]
     rows: list[int] = []
     domains: list[int] = []
@@ -69,11 +78,7 @@ def deal(name: str, seed: int) -> Table:
             rows += taken
             domains += [domain] * len(taken)
     order = rng.permutation(len(rows))
-    which = np.array(rows)[order]
-    columns = frame.drop(columns=[plan.label, *plan.leave_out])
-    return Table(
-        columns.to_numpy(float)[which], np.array(domains)[order], labels[which]
-    )
+    return np.array(rows)[order], np.array(domains)[order]
 
 
 def sdss(seed: int) -> Table:
