@@ -70,7 +70,7 @@ def photograph(page: Path) -> None:
 
 def pack(path: Path) -> None:
     """Fewer colours make a smaller file."""
-    picture = Image.open(path).convert("RGB")
+    picture = Image.open(path, formats=["PNG"]).convert("RGB")
     picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
     picture.save(path, optimize=True)
 

@@ -12,8 +12,8 @@ from shoal.cli._options import (
     NUMBERS,
     REQUIRED,
     Machine,
-    SafeResults,
     Speech,
+    TableResults,
     Work,
     with_groups,
     working,
@@ -22,6 +22,7 @@ from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of
 from shoal.cli._tables import current_records, prevalence_table
 from shoal.io._options import FileOptions
+from shoal.io._shown import is_text
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
 
@@ -42,7 +43,7 @@ def adapt(
     work: Work,
     place: PlaceOptions,
     new: NewDomain,
-    results: SafeResults,
+    results: TableResults,
     speech: Speech,
 ) -> None:
     """The class mix of a new domain, with intervals; the classes stay as they are.
@@ -54,9 +55,10 @@ def adapt(
     means nothing. With --out - only prevalence.csv is made, and printed.
     """
     plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
+    told = {"redact": results.redact, "plain_csv": results.plain_csv}
     usual = default_folder(model, new.domain_name)
     with (
-        running("adapt", speech, redact=results.redact) as output,
+        running("adapt", speech, **told) as output,
         destination(output, results.out, usual, _runs.PREVALENCE) as folder,
     ):
         _runs.refuse_existing(folder, (*FILES, _runs.MANIFEST), force=results.force)
@@ -99,6 +101,9 @@ def new_name(loaded: Loaded, text: str) -> Any:
     if not text.strip():
         empty = f'--domain-name is empty, got "{text}"'
         raise CommandError("E002", empty, "say what to call the new domain")
+    if not is_text(text):
+        odd = f'--domain-name holds bytes that are no text, got "{text}"'
+        raise CommandError("E002", odd, "write it in UTF-8")
     domains = loaded.model.domains_
     whole = domains.dtype.kind in "iu" and re.fullmatch(r"-?\d+", text)
     name = int(text) if whole else text
@@ -148,7 +153,8 @@ def write(
         summary |= {"adapted": adapted}
         shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
-        _runs.write_csv(place / _runs.PREVALENCE, records)
+        file, plain = place / _runs.PREVALENCE, output.plain_csv
+        _runs.write_csv(file, records, plain=plain)
         details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
         _runs.write_record(place, output, details)
     output.files = [folder / name for name in FILES]

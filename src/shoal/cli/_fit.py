@@ -28,8 +28,8 @@ from shoal.cli._options import (
     Classes,
     Encoder,
     Learning,
-    SafeResults,
     Speech,
+    TableResults,
     TunedEncoder,
     Work,
     speaking,
@@ -84,7 +84,7 @@ def fit(
     place: PlaceOptions,
     how: Fitting,
     shown: Shown,
-    results: SafeResults,
+    results: TableResults,
     speech: Speech,
 ) -> None:
     """Discover classes, their share in every domain, and whether to trust them.
@@ -100,7 +100,8 @@ def fit(
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
-    with running("fit", speech, redact=results.redact) as output:
+    told = {"redact": results.redact, "plain_csv": results.plain_csv}
+    with running("fit", speech, **told) as output:
         settings = Settings(
             work,
             how.number,

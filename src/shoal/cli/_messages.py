@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from shoal.exceptions import CodedError
+from shoal.io._shown import visible
 
 #: The words after ``shoal``, for the record of a run.
 COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
@@ -159,10 +160,22 @@ def _allowed_inside(value: Any, below: str) -> Any:
     return None
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; a ValueError where it is none, however deep."""
+    from shoal.io._limits import refuse_special
+
+    refuse_special(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def write_json(path: Path, content: Any) -> None:
     """A JSON file for people and programs: indented, floats in full, no NaN."""
     text = json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    # what is spelled out is the same to who reads JSON
+    path.write_text(visible(text, lines=True) + "\n", encoding="utf-8")
 
 
 # ---- A wrong command line, told in the form of every other error ---------------------

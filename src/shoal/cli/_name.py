@@ -1,6 +1,5 @@
 """``shoal name``: names for classes, classes merged, and both taken back."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
-from shoal.cli._messages import CommandError
+from shoal.cli._messages import CommandError, read_json
 from shoal.cli._models import Model, load_model
-from shoal.cli._options import NUMBERS, Speech, split_names, with_groups, working
+from shoal.cli._options import (
+    NUMBERS,
+    PLAIN_CSV,
+    Speech,
+    speaking,
+    split_names,
+    with_groups,
+    working,
+)
 from shoal.cli._output import Output, running
 from shoal.cli._report import draw, named
 from shoal.cli._tables import (
@@ -20,6 +27,8 @@ from shoal.cli._tables import (
     plain_table,
     text_of,
 )
+from shoal.exceptions import CodedError
+from shoal.io._shown import is_text
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -46,6 +55,7 @@ class Change:
     )
     undo: bool = working(False, "Take the last change back.")
     list_only: bool = working(False, "Only show the classes.", "--list")
+    plain_csv: bool = speaking(False, PLAIN_CSV)
 
     def refuse_several(self) -> None:
         """Raise E002 unless one thing is to be done; --set and --from are one."""
@@ -78,6 +88,7 @@ class Change:
         if not names:
             raise bad_names(f'all names in "{self.from_file}" are empty', AS_JSON)
         check_classes(model, names)
+        check_text(names.values())
         return _stepped(history.rename, model, names, hint=AS_PAIR)
 
 
@@ -93,7 +104,7 @@ def name(model: Model, change: Change, speech: Speech) -> None:
     """
     import shoal
 
-    with running("name", speech) as output:
+    with running("name", speech, plain_csv=change.plain_csv) as output:
         change.refuse_several()
         before = after = shoal.load(model)
         if not change.list_only:
@@ -115,6 +126,7 @@ def merged(model: Any, text: str) -> Any:
     from shoal.io.model import _card as history
 
     classes, new_name = split_merge(text)
+    check_text([new_name or ""])
     check_classes(model, classes)
     members = {model._class_index(key) for key in classes}
     hint = "choose another name"
@@ -153,11 +165,11 @@ def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
         earlier = kept.get(_runs.PREVALENCE, "")
         records = current_records(run, model, before=before, kept=earlier)
         with _runs.filled_file(run / _runs.PREVALENCE) as file:
-            _runs.write_csv(file, records)
+            _runs.write_csv(file, records, plain=output.plain_csv)
         files.append(run / _runs.PREVALENCE)
     if _runs.COUNTS in own:
         counts = kept.get(_runs.COUNTS) or current_counts(
-            run / _runs.COUNTS, model, before
+            run / _runs.COUNTS, model, before, plain=output.plain_csv
         )
         if counts is not None:
             with _runs.filled_file(run / _runs.COUNTS) as file:
@@ -272,11 +284,13 @@ def carried_names(
 def read_names(path: Path) -> dict[str, str]:
     """Names by class id, from a JSON file such as the report's names.json."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except FileNotFoundError as error:
         raise CommandError(
             "E101", f'no file or folder "{path}"', "check the path of the names"
         ) from error
+    except CodedError:
+        raise
     except (OSError, ValueError) as error:
         raise bad_names(f'"{path}" is not JSON: {error}', AS_JSON) from error
     if isinstance(content, dict) and isinstance(content.get("names"), dict):
@@ -322,9 +336,17 @@ def check_classes(model: Any, keys: Iterable[str]) -> None:
             raise bad_names(str(error), hint) from error
 
 
+def check_text(names: Iterable[str]) -> None:
+    """Raise E002 for a name that no file can hold: half of a character."""
+    for name in names:
+        if not is_text(name):
+            raise bad_names(f'"{name}" is not text', "write it in UTF-8")
+
+
 def renamed(model: Any, names: Mapping[str, str]) -> Any:
     """The model with new names; E002 where these cannot be used."""
     check_classes(model, names)
+    check_text(names.values())
     return _stepped(type(model).set_names, model, dict(names), hint=AS_PAIR)
 
 

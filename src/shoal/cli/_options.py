@@ -1,17 +1,17 @@
-"""Options: declared once, in groups, read from --config, refused where overlooked."""
+"""Options: declared once, in groups, refused where they would be overlooked."""
 
 import csv
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from shoal.cli._config import read_config
 from shoal.cli._messages import COMMAND_LINE, CommandError
 
 # ---- numbers that decide -------------------------------------------------------------
@@ -155,7 +155,12 @@ def _taken(declared: Any, value: Any) -> Any:
     """What a command gets of an option: names that were joined by commas, apart."""
     if not declared.metadata.get("joined"):
         return value
-    return split_names(value) or declared.default
+    names = split_names(value)
+    if value and not names:
+        option = f"--{declared.name}"
+        text = f"{option} names no column"
+        raise CommandError("E002", text, f"leave it out, or name one: {option} COL")
+    return names or declared.default
 
 
 def split_names(given: Sequence[str] | None) -> list[str]:
@@ -193,92 +198,6 @@ def refuse_idle(
     for option, is_given in given.items():
         if is_given and is_typed(option):
             raise CommandError("E002", f"{option} {why}", hint)
-
-
-# ---- ``--config shoal.toml``: options from a file; the command line wins -------------
-
-
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the options in a TOML file the defaults of the command at hand."""
-    if path is None:
-        return None
-    content = _read(path)
-    commands = getattr(context.parent and context.parent.command, "commands", {})
-    shared = {key: value for key, value in content.items() if key not in commands}
-    known = {name for command in commands.values() for name in _option_names(command)}
-    _refuse_unknown(path, shared, known)
-    own = content.get(str(context.command.name), {})
-    _check_table(path, context.command, own)
-    names = _option_names(context.command)
-    context.default_map = {
-        names[_spelled(key)].name: _check_value(path, key, value, names[_spelled(key)])
-        for key, value in (shared | own).items()
-        if _spelled(key) in names
-    }
-    return path
-
-
-def _read(path: Path) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise _unusable(path, f"cannot be read: {reason}", "check --config") from error
-    except ValueError as error:  # not TOML, or not UTF-8
-        hint = "see `shoal explain E002`"
-        raise _unusable(path, f"is not TOML: {error}", hint) from error
-
-
-def _option_names(command: Any) -> dict[str, Any]:
-    """Options of a command by their long names without dashes."""
-    return {
-        name.removeprefix("--"): option
-        for option in command.params
-        for name in option.opts
-        if name.startswith("--") and name != "--config"
-    }
-
-
-def _check_table(path: Path, command: Any, table: Any) -> None:
-    if not isinstance(table, dict):
-        hint = f"make it a table, [{command.name}]"
-        raise _unusable(path, f"has {command.name} = {table!r}", hint)
-    _refuse_unknown(path, table, _option_names(command), f"{command.name}.")
-
-
-def _refuse_unknown(
-    path: Path, keys: Iterable[str], known: Iterable[str], table: str = ""
-) -> None:
-    for key in keys:
-        if _spelled(key) not in known:
-            near = get_close_matches(_spelled(key), known, n=1, cutoff=0)
-            hint = f'nearest: "{near[0]}"' if near else "see `shoal --help`"
-            raise _unusable(path, f'has an unknown option "{table}{key}"', hint)
-
-
-def _check_value(path: Path, key: str, value: Any, option: Any) -> Any:
-    """The value, if it is of the option's kind; typer looks at the rest."""
-    flag, many = getattr(option, "is_flag", False), getattr(option, "multiple", False)
-    takes = ""
-    if flag != isinstance(value, bool):
-        takes = "true or false" if flag else "a value, not true or false"
-    elif isinstance(value, (dict, list)) and not (many and isinstance(value, list)):
-        takes = "one value"
-    if takes:
-        raise _unusable(path, f"has {key} = {value!r}", f"{key} takes {takes}")
-    if many:
-        return [str(one) for one in (value if isinstance(value, list) else [value])]
-    return value if flag else str(value)
-
-
-def _spelled(key: str) -> str:
-    return key.replace("_", "-")
-
-
-def _unusable(path: Path, text: str, hint: str) -> CommandError:
-    return CommandError("E002", f'"{path}" {text}', hint)
 
 
 # ---- groups that many commands share -------------------------------------------------
@@ -419,6 +338,10 @@ class TunedEncoder(Encoder):
         return self.fine_tune
 
 
+#: What --plain-csv does.
+PLAIN_CSV = "CSV cells as they are, also those that a spreadsheet would run."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Results:
     """Where results go."""
@@ -434,6 +357,13 @@ class SafeResults(Results):
     redact: bool = speaking(
         False, "No rows, ids, words or rare values in what is written."
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableResults(SafeResults):
+    """The same, where tables are among them."""
+
+    plain_csv: bool = speaking(False, PLAIN_CSV)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from shoal.cli._messages import (
 )
 from shoal.cli._options import NUMBERS, Speech
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
+from shoal.io._shown import visible
 
 # ---- progress ------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class PlainLines:
         part = "" if new else f", {stages.share:.0%} of it done"
         line = f"[{stages.number}/{len(stages.plan)}] {stages.text}{part}"
         memory = _memory() if self.verbose else ""
-        print(line + _times(stages) + memory, file=sys.stderr, flush=True)
+        print(visible(line + _times(stages) + memory), file=sys.stderr, flush=True)
 
 
 def _times(stages: Stages) -> str:
@@ -204,12 +206,14 @@ class Output:
 
     Results are shown by :meth:`show`; with ``--json`` they are held back and one
     document with ``data``, messages and files is printed at the end instead. With
-    ``redact``, data and messages hold only what is allowed.
+    ``redact``, data and messages hold only what is allowed. ``plain_csv`` is for those
+    who write tables.
     """
 
     command: str
     speech: Speech = Speech()
     redact: bool = False
+    plain_csv: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     messages: list[Notice] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -288,7 +292,8 @@ class Output:
             "files": [path.as_posix() for path in self.files],
             "seconds": time.perf_counter() - self.begun,
         }
-        print(json.dumps(plain(content), indent=2, allow_nan=False))
+        text = json.dumps(plain(content), indent=2, allow_nan=False)
+        print(visible(text, lines=True))  # JSON itself leaves only DEL as it is
 
     def fail(self, message: Notice) -> typer.Exit:
         """Report an error; the caller raises what comes back."""
@@ -311,17 +316,15 @@ class Output:
         style = "bold red" if message.level == "error" else "bold yellow"
         console = self._console(sys.stderr)
         console.print(f"{message.level}[{message.code}]", style=style, end=" ")
-        console.print(one_line(message.text), soft_wrap=True)
-        console.print(f"hint: {one_line(message.hint)}", soft_wrap=True)
+        console.print(visible(message.text.strip()), soft_wrap=True)
+        console.print(f"hint: {visible(message.hint.strip())}", soft_wrap=True)
 
     def _console(self, file: Any) -> Any:
-        from rich.console import Console
-
         # Rich reads NO_COLOR itself; an empty value means unset, as no-color.org says.
         plain = self.speech.no_color or bool(os.environ.get("NO_COLOR"))
         has_edge = file.isatty() or "COLUMNS" in os.environ
         width = None if has_edge else NUMBERS.wide
-        return Console(
+        return _safe_console()(
             file=file, no_color=plain, highlight=False, markup=False, width=width
         )
 
@@ -365,13 +368,27 @@ def destination(
     output.files = []
 
 
-def one_line(text: str) -> str:
-    """Text without line breaks: names of columns and files may hold them."""
-    return " ".join(text.split())
+@cache
+def _safe_console() -> Any:
+    """A rich console whose texts cannot speak to the terminal."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """Spells out control characters in whatever is printed."""
+
+        def render(self, renderable: Any, options: Any = None) -> Any:
+            for one in super().render(renderable, options):
+                text = one.text if one.control else visible(one.text, lines=True)
+                yield one if text == one.text else Segment(text, one.style)
+
+    return SafeConsole
 
 
 @contextmanager
-def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[Output]:
+def running(
+    command: str, speech: Speech, *, redact: bool = False, plain_csv: bool = False
+) -> Iterator[Output]:
     """Run the body of a command; whatever ends it becomes a message and an exit code.
 
     Parameters
@@ -382,8 +399,10 @@ def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[O
         How it speaks.
     redact : bool
         Whether only what is allowed may be said and written.
+    plain_csv : bool
+        Whether cells of CSV files are written as they are.
     """
-    output = Output(command, speech, redact)
+    output = Output(command, speech, redact, plain_csv)
     try:
         with _coded_warnings(output):
             yield output
@@ -400,7 +419,7 @@ def running(command: str, speech: Speech, *, redact: bool = False) -> Iterator[O
     except Exception as error:
         if speech.debug:
             traceback.print_exc()
-        text = f"unexpected {type(error).__name__}: {error}"
+        text = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
         hint = "run again with --debug and report it with the output of `shoal version`"
         raise output.fail(Notice("E001", text, hint)) from error
     output.end("warning" if output.messages else "ok")
@@ -421,7 +440,7 @@ def _coded_warnings(output: Output) -> Iterator[None]:
         elif issubclass(category, ShoalWarning):
             output.warn("W161", str(message), "see `shoal diagnose` for all checks")
         elif output.speech.debug:
-            print(f"{category.__name__}: {message}", file=sys.stderr)
+            print(visible(f"{category.__name__}: {message}"), file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -1,7 +1,6 @@
 """``shoal predict``: the class of every row of a new file, however large."""
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
-from shoal.cli._messages import CommandError
+from shoal.cli._messages import CommandError, read_json
 from shoal.cli._models import Loaded, Model, PlaceOptions, load_model, refuse_no_domains
 from shoal.cli._options import (
     NUMBERS,
     Machine,
-    SafeResults,
     Speech,
+    TableResults,
     speaking,
     with_groups,
     working,
@@ -24,8 +23,11 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
+from shoal.exceptions import CodedError
+from shoal.io._limits import refuse_special
 from shoal.io._options import FileOptions
 from shoal.io._settings import READING
+from shoal.io._shown import uncell, visible
 
 #: Stands for the domain of rows where it plays no part.
 NO_DOMAIN = "(not used)"
@@ -48,7 +50,7 @@ class Mix(Machine):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsFile(SafeResults):
+class RowsFile(TableResults):
     """Where classed rows go."""
 
     out: Path | None = speaking(
@@ -76,9 +78,10 @@ def predict(
     FILE.h5ad writes the same cells with their classes.
     """
     plan = {"load": f"loading {model}", "class": "classing rows"}
+    told = {"redact": results.redact, "plain_csv": results.plain_csv}
     usual = Path(f"{name_of(data)}-{_runs.assignments_name()}")
     with (
-        running("predict", speech, redact=results.redact) as output,
+        running("predict", speech, **told) as output,
         destination(output, results.out, usual) as path,
     ):
         in_parts = check_options(path, data, rows, place, how, results)
@@ -168,7 +171,7 @@ class Prediction:
         if self.path.suffix == ".h5ad":
             _runs.write_cells(self.path, Path(self.data[0]), model, counted)
         else:
-            write(self.path, counted)
+            write(self.path, counted, plain=self.output.plain_csv)
         return tally
 
     def _tables(self) -> Iterator[Any]:
@@ -209,12 +212,12 @@ class Prediction:
         return RowTally(names, counts, found.n_rows, found.unsure, found.unlike)
 
 
-def write(path: Path, frames: Iterator[Any]) -> None:
+def write(path: Path, frames: Iterator[Any], *, plain: bool) -> None:
     """Write the frames as they come; the file appears when it is whole."""
     from shoal.io import write_assignments
 
     with _runs.filled_file(path) as place:
-        write_assignments(place, frames)
+        write_assignments(place, frames, plain_csv=plain)
 
 
 @dataclass
@@ -268,7 +271,7 @@ def _as_people_sort(domain: str) -> tuple[bool, int, str]:
 
 def show(output: Output, tally: RowTally) -> None:
     """Rows by domain and class, and how far to trust them."""
-    found = output.data
+    found, names = output.data, map(visible, tally.names)
     rows = [
         [domain, *(f"{count:,}" for count in classes.values())]
         for domain, classes in found["counts"].items()
@@ -281,7 +284,7 @@ def show(output: Output, tally: RowTally) -> None:
             "look at those with a small fit_score before you use their classes",
         )
     output.show(
-        shortened_table("Rows by domain and class", ["domain", *tally.names], rows),
+        shortened_table("Rows by domain and class", ["domain", *names], rows),
         f"{found['n_rows']:,} rows; {percent(unsure)} unsure (best class below "
         f"{found['min_confidence']:g}), {percent(unlike)} unlike the training rows.",
     )
@@ -324,11 +327,12 @@ def _read_shares(path: Path) -> dict[str, Any]:
     """What a file says for each class."""
     is_json = path.suffix == ".json"
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            content = json.load(file) if is_json else list(csv.DictReader(file))
+        content = read_json(path) if is_json else _read_table(path)
     except FileNotFoundError as error:
         text = f'no file or folder "{path}"'
         raise CommandError("E101", text, "check the path of --prevalence") from error
+    except CodedError:
+        raise
     except (OSError, ValueError, csv.Error) as error:
         raise _unusable(path, f"cannot be read: {error}") from error
     if not is_json:
@@ -336,6 +340,12 @@ def _read_shares(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise _unusable(path, "is not an object of shares by class")
     return {str(key): value for key, value in content.items()}
+
+
+def _read_table(path: Path) -> list[dict[str, str]]:
+    refuse_special(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _shares_of(path: Path, rows: list[dict[str, str]]) -> dict[str, str]:
@@ -346,7 +356,7 @@ def _shares_of(path: Path, rows: list[dict[str, str]]) -> dict[str, str]:
     key = next((name for name in ("class_id", "class_name") if name in columns), None)
     if key is None or "estimate" not in columns:
         raise _unusable(path, "lacks the columns class_id and estimate")
-    shares = {row[key]: row["estimate"] for row in rows}
+    shares = {uncell(row[key]): row["estimate"] for row in rows}
     if len(shares) < len(rows):
         raise _unusable(path, f"has several rows of one {key}")
     return shares

@@ -1,5 +1,6 @@
 """The data of a command: which files, rows and columns, and how they are read."""
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -63,7 +64,7 @@ def read(
 
 def _refuse_split_names(data: Sequence[str], source: ReadOptions) -> None:
     """Raise E002 for ``--features a b``: after a space, b is taken for a file."""
-    no_files = [one for one in data if one != "-" and not Path(one).exists()]
+    no_files = [one for one in data if one != "-" and not os.path.exists(one)]
     for option, names in (("--features", source.features), ("--drop", source.drop)):
         if names and 0 < len(no_files) < len(data):
             joined = shlex.quote(",".join([*names, *no_files]))

@@ -1,8 +1,6 @@
 """Run folders: filled as a whole or not at all, nobody's files harmed, read again."""
 
 import contextlib
-import csv
-import json
 import os
 import platform
 import signal
@@ -14,9 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from shoal.cli._messages import CommandError, write_json
+from shoal.cli._messages import CommandError, read_json, write_json
 from shoal.cli._output import SCHEMA, Output
 from shoal.io._files import digest_file, take_place, whole_file, whole_folder
+from shoal.io._shown import write_rows
 
 Record = Mapping[str, Any]
 
@@ -125,7 +124,7 @@ def _is_ours(path: Path) -> bool:
     if path.name != MANIFEST or not path.is_file():
         return path.exists()
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except ValueError:
         return False
     return isinstance(content, dict) and {"format", "digest"} <= set(content)
@@ -299,7 +298,7 @@ def digests(folder: Path) -> dict[str, str]:
 def _read_record(folder: Path) -> dict[str, Any]:
     """The record of a run; empty where there is none that makes sense."""
     try:
-        record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        record = read_json(folder / RUN)
         known = record["schema"] == SCHEMA and isinstance(record["files"], dict)
     except (OSError, ValueError, KeyError, TypeError):
         return {}
@@ -321,7 +320,7 @@ def read_summary(model: Path) -> dict[str, Any]:
     path = folder_of(model) / SUMMARY
     again = "fit again, or pass the data"
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = read_json(path)
     except FileNotFoundError as error:
         text = f'"{path}" is not there, and the report is drawn from it'
         hint = (
@@ -337,12 +336,11 @@ def read_summary(model: Path) -> dict[str, Any]:
     return summary
 
 
-def write_csv(path: Path, records: Sequence[Record]) -> None:
+def write_csv(path: Path, records: Sequence[Record], *, plain: bool) -> None:
     """Records as CSV; floats in full, so that reading gives the same numbers back."""
+    rows = [list(records[0]), *(list(record.values()) for record in records)]
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
+        write_rows(file, rows, plain=plain)
 
 
 def write_cells(

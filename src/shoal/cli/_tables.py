@@ -14,6 +14,7 @@ from shoal.cli._messages import write_json
 from shoal.cli._options import NUMBERS
 from shoal.cli._output import Output
 from shoal.cli._reading import row_numbers
+from shoal.io._shown import uncell, visible, write_rows
 
 if TYPE_CHECKING:
     from shoal.cli._fit import Fitted
@@ -61,7 +62,7 @@ def plain_table(
         # names of columns and domains may look like rich's markup: take them as text
         table.add_column(Text(name), justify="right" if is_number else "left")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
 
@@ -97,7 +98,7 @@ def prevalence_table(
     ]
     how = "" if wide else f", with {records[0]['level']:.0%} intervals"
     title = f"Share of each class in each domain{how}"
-    return shortened_table(title, [domain_name, unit, *heads], rows)
+    return shortened_table(title, [visible(domain_name), unit, *heads], rows)
 
 
 def shortened_table(
@@ -116,7 +117,8 @@ def _share(record: Record) -> str:
 
 def _head(class_id: str, name: str, notes: Mapping[str, str]) -> str:
     head = class_id if name == class_id else f"{name} ({class_id})"
-    return f"{head}\n{notes[class_id]}" if class_id in notes else head
+    parts = [head, notes[class_id]] if class_id in notes else [head]
+    return "\n".join(map(visible, parts))
 
 
 def findings_table(findings: Sequence[Record]) -> Any:
@@ -130,8 +132,8 @@ def findings_table(findings: Sequence[Record]) -> Any:
     table.add_column("what was seen, and what to do")
     for finding in findings:
         word, color = MARKS[finding["status"]]
-        advice = f"\n→ {finding['advice']}" if finding["advice"] else ""
-        seen = f"{finding['reason']}{advice} [{finding['code']}]"
+        advice = f"\n→ {visible(finding['advice'])}" if finding["advice"] else ""
+        seen = f"{visible(finding['reason'])}{advice} [{finding['code']}]"
         table.add_row(Text(finding["question"]), Text(word, style=color), Text(seen))
     return table
 
@@ -216,7 +218,8 @@ def current_records(
     unknown = dict.fromkeys(INTERVAL, "")
     return [
         {
-            "domain": domain,
+            # not as its cell was written
+            "domain": str(model.domains_[d]),
             "class_id": f"c{y}",
             "class_name": str(model.class_names_[y]),
             "estimate": float(model.prevalence_[d, y]),
@@ -229,7 +232,9 @@ def current_records(
     ]
 
 
-def current_counts(path: Path, model: Any, before: Any) -> str | None:
+def current_counts(
+    path: Path, model: Any, before: Any, *, plain: bool = False
+) -> str | None:
     """Text of a class_counts.csv, for ``model`` instead of ``before``.
 
     Columns get their names, and those of merged classes add up. None where the file is
@@ -241,14 +246,15 @@ def current_counts(path: Path, model: Any, before: Any) -> str | None:
         [lead + old for old, parts in enumerate(_parts(before)) if parts <= whole]
         for whole in _parts(model)
     ]
-    if head[lead:] != list(before.class_names_) or not all(columns):
+    names = [visible(uncell(name)) for name in head[lead:]]
+    if names != list(map(visible, before.class_names_)) or not all(columns):
         return None
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow([*head[:lead], *model.class_names_])
+    made: list[list[Any]] = [[*head[:lead], *model.class_names_]]
     for row in rows:
         sums = [sum(int(row[place]) for place in places) for places in columns]
-        writer.writerow([*row[:lead], *sums])
+        made.append([*map(uncell, row[:lead]), *sums])
+    table = io.StringIO(newline="")
+    write_rows(table, made, plain=plain)
     return table.getvalue()
 
 
@@ -358,8 +364,9 @@ def write_results(
     table, intervals = fitted.table, fitted.intervals
     stored, training = fitted.stored or fitted.model, _training(summary)
     shoal.save(stored, place / _runs.MODEL, schema=table.schema, summary=training)
-    _runs.write_csv(place / _runs.PREVALENCE, prevalence_records(summary))
-    _write_rows(place, fitted, output.redact, cells)
+    plain, records = output.plain_csv, prevalence_records(summary)
+    _runs.write_csv(place / _runs.PREVALENCE, records, plain=plain)
+    _write_rows(place, fitted, output, cells)
     write_json(place / _runs.DIAGNOSTICS, output.allowed(fitted.diagnosis.to_dict()))
     np.savez_compressed(
         place / _runs.DRAWS,
@@ -385,7 +392,7 @@ def _training(summary: Record) -> dict[str, Any]:
 
 
 def _write_rows(
-    place: Path, fitted: "Fitted", redact: bool, cells: Path | None
+    place: Path, fitted: "Fitted", output: Output, cells: Path | None
 ) -> None:
     """The class of every row, how many each domain has, and the cells if there are."""
     from shoal.io import assign, write_assignments
@@ -397,15 +404,16 @@ def _write_rows(
         frames = _read_classes(place / _runs.ASSIGNMENTS[0])
     else:
         table, model = fitted.table, fitted.model
-        if redact or table.ids is None:
+        if output.redact or table.ids is None:
             table = replace(table, ids=row_numbers(table))
         frames = list(marked(assign(model, [table])))
-        write_assignments(place / _runs.assignments_name(), frames)
+        name, plain = _runs.assignments_name(), output.plain_csv
+        write_assignments(place / name, frames, plain_csv=plain)
         if cells is not None:
             about = {"level": fitted.intervals.level, "source": table.source}
             facts = {"intervals": fitted.intervals, "about": about}
             _runs.write_cells(place / _runs.CELLS, cells, model, frames, **facts)
-    _write_counts(place / _runs.COUNTS, fitted, frames)
+    _write_counts(place / _runs.COUNTS, fitted, frames, plain=output.plain_csv)
 
 
 def _read_classes(path: Path) -> Iterator[Any]:
@@ -419,7 +427,9 @@ def _read_classes(path: Path) -> Iterator[Any]:
         yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
 
 
-def _write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
+def _write_counts(
+    path: Path, fitted: "Fitted", frames: Iterable[Any], *, plain: bool
+) -> None:
     """Rows of each domain by class, the table that compositional tests begin with."""
     from shoal.io._assignments import rows_by_class
 
@@ -428,9 +438,9 @@ def _write_counts(path: Path, fitted: "Fitted", frames: Iterable[Any]) -> None:
         sizes += rows_by_class(frame)
     groups = {str(one): group for one, group in (fitted.table.groups or {}).items()}
     names = fitted.model.class_names_
+    rows = [["domain", *["group"] * bool(groups), *names]]
+    for domain in map(str, fitted.model.domains_):
+        group = [groups[domain]] if groups else []
+        rows.append([domain, *group, *(sizes[domain, one] for one in names)])
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["domain", *["group"] * bool(groups), *names])
-        for domain in map(str, fitted.model.domains_):
-            group = [groups[domain]] if groups else []
-            writer.writerow([domain, *group, *(sizes[domain, one] for one in names)])
+        write_rows(file, rows, plain=plain)

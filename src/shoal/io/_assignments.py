@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, require, whole_file, writable
 from shoal.io._settings import READING
+from shoal.io._shown import cell
 from shoal.io.table._table import Table
 from shoal.validation import encode_domains
 
@@ -73,7 +75,9 @@ def marked(frames: Iterable[Any], least: float = READING.unsure) -> Iterator[Any
         yield frame.assign(unsure=frame[proba].max(axis=1) < least)
 
 
-def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:
+def write_assignments(
+    path: Any, batches: Iterable[pd.DataFrame], *, plain_csv: bool = False
+) -> int:
     """Write frames below each other as they come, to .parquet or .csv.
 
     The file appears under its name when it is whole; until then, and if anything goes
@@ -85,6 +89,9 @@ def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:
         Ends with .parquet or .csv.
     batches : iterable of pandas.DataFrame
         All with the same columns.
+    plain_csv : bool, default=False
+        Write text into a .csv as it is. Otherwise control characters are spelled out,
+        and a quote stands before text that a spreadsheet would take for a formula.
 
     Returns
     -------
@@ -92,7 +99,8 @@ def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:
         Number of rows written.
     """
     path = Path(path)
-    writers = {".parquet": _write_parquet, ".csv": _write_csv}
+    as_csv = partial(_write_csv, plain=plain_csv)
+    writers: dict[str, Any] = {".parquet": _write_parquet, ".csv": as_csv}
     if path.suffix not in writers:
         raise InputError(
             "E102",
@@ -100,16 +108,26 @@ def write_assignments(path: Any, batches: Iterable[pd.DataFrame]) -> int:
             "end its name with .parquet or .csv",
         )
     with writable(path), whole_file(path) as temporary:
-        return writers[path.suffix](temporary, batches)
+        return int(writers[path.suffix](temporary, batches))
 
 
-def _write_csv(path: Path, batches: Iterable[pd.DataFrame]) -> int:
+def _write_csv(path: Path, batches: Iterable[pd.DataFrame], *, plain: bool) -> int:
     n_rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         for number, frame in enumerate(batches):
+            frame = frame if plain else _with_safe_cells(frame)
             frame.to_csv(file, index=False, header=number == 0, lineterminator="\n")
             n_rows += len(frame)
     return n_rows
+
+
+def _with_safe_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame, its text as cells of a CSV file."""
+    safe = frame.copy(deep=False)
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "biuf":
+            safe[name] = frame[name].map(cell)
+    return safe.set_axis([cell(name) for name in frame.columns], axis=1)
 
 
 def _write_parquet(path: Path, batches: Iterable[pd.DataFrame]) -> int:

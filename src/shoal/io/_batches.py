@@ -4,7 +4,6 @@ Memory is bounded by the batch: CSV, TSV, Parquet, Feather, NPY and H5AD files a
 read whole (a Matrix Market file, an NPZ archive and columns-first sparse layers are).
 """
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,9 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
+from shoal.io._files import writable
 from shoal.io._images import decode, judge_bad, list_images
+from shoal.io._limits import pieces_of
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format
@@ -220,8 +221,8 @@ def _contents(
     if is_path(data) and str(data) == "-":
         with tempfile.TemporaryDirectory() as folder:  # memory is what must not grow
             spooled = Path(folder, "standard-input.csv")
-            with spooled.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+            with writable(spooled), spooled.open("wb") as file:
+                file.writelines(pieces_of(sys.stdin.buffer, "standard input"))
             yield from _contents(spooled, options, schema, batch_rows)
         return
     path = find_file(data) if is_path(data) else None

@@ -16,6 +16,9 @@ from shoal.io.table._table import Message
 Array = np.ndarray[Any, Any]
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
+# The formats of these endings. Pillow tells formats by their content and would open any
+# other under these names, and some start programs: EPS runs Ghostscript.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 WHITE_16 = 65535
 BY_NAME = "--domain-from REGEX (domain_from=REGEX)"
 
@@ -156,12 +159,17 @@ def decode(paths: Sequence[Any], size: int) -> tuple[Array, Array]:
     readable = np.ones(len(paths), dtype=bool)
     for index, path in enumerate(paths):
         try:
-            with image_module.open(path) as image:
+            with open_image(path) as image:
                 upright = as_rgb(ImageOps.exif_transpose(image))
                 pixels[index] = np.asarray(ImageOps.fit(upright, (size, size)))
         except _broken(image_module):
             readable[index] = False
     return pixels[readable], readable
+
+
+def open_image(source: Any) -> Any:
+    """A path or a file of bytes, opened by pillow as one of the formats read here."""
+    return _pillow().open(source, formats=FORMATS)
 
 
 def as_rgb(image: Any) -> Any:
@@ -263,7 +271,7 @@ def _head(path: Path) -> tuple[int, int, str] | None:
     """Width, height and format from the head of a file; None if it cannot be read."""
     image_module = _pillow()
     try:
-        with image_module.open(path) as image:
+        with open_image(path) as image:
             _check_mode(image)
             return image.width, image.height, str(image.format)
     except _broken(image_module):
@@ -292,7 +300,7 @@ def _unknown_range(path: Path) -> str | None:
     """Why the pixels of a file cannot be used; None for a file damaged otherwise."""
     image_module = _pillow()
     try:
-        with image_module.open(path) as image:
+        with open_image(path) as image:
             as_rgb(image)
     except _UnknownRangeError as error:
         return str(error)

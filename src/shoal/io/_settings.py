@@ -79,11 +79,21 @@ class ReadingSettings:
     copies: int = 4
     # The share of free memory that reading may count on.
     room: float = 0.8
-    # Bytes of text that one number of a table takes, seen often; .gz makes six of one.
+    # Bytes of text that one number of a table takes, seen often.
     bytes_per_cell: float = 6.0
-    unpacked: int = 6
     # Of a workbook; a cell is an object of 200 bytes there, six numbers of ours.
     bytes_per_sheet_cell: float = 5.0
+    # A packed file may become so many times its size (text is packed to a tenth, zeros
+    # of a matrix to a hundredth; a thousandth says nothing), and a small one so much.
+    most_unpacked: int = 100
+    always_unpacked: int = 2**28
+    # The first line of a text, 200,000 long names at most.
+    longest_line: int = 2**25
+    # Columns of a matrix: hashed words have 2^20. Of rows, so many for each number that
+    # a sparse matrix holds, and so many more.
+    most_columns: int = 2**22
+    rows_per_entry: int = 100
+    spare_rows: int = 100_000
 
 
 READING = ReadingSettings()

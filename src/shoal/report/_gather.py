@@ -17,7 +17,7 @@ from shoal.analysis._profile import (
     feature_names_of,
     numeric_columns,
 )
-from shoal.io._images import as_rgb
+from shoal.io._images import as_rgb, open_image
 from shoal.report._settings import SETTINGS
 from shoal.validation import is_sparse
 
@@ -387,7 +387,7 @@ def _open(image: Any) -> Any:
     from PIL import Image
 
     if isinstance(image, (bytes, bytearray, memoryview)):
-        return Image.open(io.BytesIO(bytes(image)))
+        return open_image(io.BytesIO(bytes(image)))
     values = np.asarray(image)
     if values.dtype != np.uint8:
         raise TypeError(

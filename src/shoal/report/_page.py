@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.io._files import write_whole
+from shoal.io._shown import visible
 from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
 from shoal.report._settings import SETTINGS
@@ -312,7 +313,7 @@ def _fit(
             f"summary has schema {summary.get('schema')!r}; this version of shoal "
             f"renders {SCHEMA!r}"
         )
-    wanted = _check_sections(sections)
+    wanted, summary = _check_sections(sections), _shown(summary)
     left_out: list[str] = []
     for detail in STEPS:
         if detail.said and not _matters(summary, detail):
@@ -329,6 +330,15 @@ def _fit(
             "sections"
         )
     return text, [*left_out, f"nothing more: the page needs {size:.2f} MB"]
+
+
+def _shown(value: Any) -> Any:
+    """A summary with every control character in its texts spelled out."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {_shown(key): _shown(one) for key, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list) else value
 
 
 def _matters(summary: Mapping[str, Any], detail: Detail) -> bool:

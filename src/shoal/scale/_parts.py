@@ -144,7 +144,7 @@ def list_parts(data: Any, *, part_rows: int = SETTINGS.part_rows) -> Parts:
     columns = tuple(dict.fromkeys(listed[0].columns))
     parts: list[Part] = []
     for one in listed:
-        one.refuse_other_columns(columns, listed[0].path)
+        one.refuse_other_columns(columns, listed[0])
         start = parts[-1].start + parts[-1].n_rows if parts else 0
         parts += one.parts(len(parts), start, part_rows)
     if not parts:
@@ -161,20 +161,34 @@ class _Listed:
         self.path = Path(fragment.path)
         self.keys = tuple(sorted(keys.items()))
         self.sizes = [group.num_rows for group in fragment.row_groups]
-        stored = list(fragment.physical_schema.names)
+        self.schema = fragment.physical_schema
+        stored = list(self.schema.names)
         self.columns = [*stored, *(name for name in keys if name not in stored)]
         self.name = os.path.relpath(self.path, root).replace(os.sep, "/")
         about = self.path.stat()
         self.record = (self.name, about.st_size, about.st_mtime_ns, sum(self.sizes))
 
-    def refuse_other_columns(self, columns: Sequence[str], first: Path) -> None:
+    def refuse_other_columns(self, columns: Sequence[str], first: "_Listed") -> None:
         absent = [name for name in columns if name not in self.columns]
         if absent:
             raise InputError(
                 "E107",
-                f'"{self.path}" has no column "{absent[0]}", which "{first}" has',
+                f'"{self.path}" has no column "{absent[0]}", which "{first.path}" has',
                 "give all files the same columns",
             )
+        pyarrow = require("pyarrow", "parquet", "reading parquet data sets")
+        for field in first.schema:
+            own = self.schema.field(field.name)
+            try:
+                both = [pyarrow.schema([field]), pyarrow.schema([own])]
+                pyarrow.unify_schemas(both, promote_options="permissive")
+            except pyarrow.ArrowException as error:
+                raise InputError(
+                    "E119",
+                    f'"{field.name}" is {own.type} in "{self.path}", {field.type} in '
+                    f'"{first.path}"',
+                    "give all files the same types",
+                ) from error
 
     def parts(self, number: int, start: int, part_rows: int) -> Iterator[Part]:
         """Its row groups, as many together as ``part_rows`` allows."""
@@ -240,7 +254,8 @@ def _shared_folder(paths: list[Path]) -> Path:
 
 def _matching(pattern: Any) -> list[Path]:
     found = sorted(glob.glob(str(pattern), recursive=True))
-    return [Path(one).absolute() for one in found if Path(one).suffix in ENDINGS]
+    files = (Path(one).absolute() for one in found if Path(one).suffix in ENDINGS)
+    return [path for path in files if path.is_file()]
 
 
 def _below(folder: Path) -> Iterator[Path]:

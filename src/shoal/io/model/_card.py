@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.exceptions import UnseenWordWarning
+from shoal.io._shown import visible
 from shoal.io.model._values import damaged
 
 # ---- the card, in Markdown, for people -----------------------------------------------
@@ -83,7 +84,9 @@ def _columns(manifest: Mapping[str, Any]) -> list[str]:
     if not isinstance(schema, Mapping):
         return [f"{manifest['n_features']} numbers a row; saved without a schema."]
     if schema.get("text"):
-        return [f"{len(schema.get('vocabulary', ()))} words of `{schema['text']}`."]
+        return [
+            f"{len(schema.get('vocabulary', ()))} words of {_cell(schema['text'])}."
+        ]
     if not schema.get("features"):
         return [f"A matrix with {manifest['n_features']} columns."]
     rows = [
@@ -105,8 +108,8 @@ def _table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 def _cell(value: Any) -> str:
     """Text that cannot break a table or become markup."""
-    text = " ".join(str(value).split())
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    text = visible(str(value)).replace("\\", "\\\\").replace("|", "\\|")
+    return text.replace("[", "\\[").replace("<", "&lt;").replace("`", "'")
 
 
 # ---- made-up rows that show whether a loaded model is as it was ----------------------

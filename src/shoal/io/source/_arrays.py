@@ -1,7 +1,6 @@
 """Matrices: NPY, NPZ and Matrix Market files, and the domains of their rows."""
 
 import contextlib
-import gzip
 import tokenize
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from scipy import sparse
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory
+from shoal.io._limits import check_archive, check_claims, opened, refuse_special
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format, is_sparse, readable
@@ -89,13 +89,17 @@ def read_npz(path: Path, options: SourceOptions) -> Content:
         path.open("rb") as file,
         np.load(file, allow_pickle=False) as archive,
     ):
+        check_archive(path)
         if SPARSE_KEYS <= set(archive.files):
+            n_rows, n_columns = (int(size) for size in archive["shape"])
+            check_claims(n_rows, n_columns, archive["data"].size, f'"{path}"')
             file.seek(0)
             matrix = sparse.csr_array(sparse.load_npz(file))
             matrix.check_format(full_check=True)
-            arrays = {"X": matrix}
+            arrays: dict[str, Any] = {"X": matrix}
         else:
-            arrays = {name: archive[name] for name in archive.files}
+            # members that are no arrays come as bytes
+            arrays = {name: np.asarray(archive[name]) for name in archive.files}
     wide = [name for name, array in arrays.items() if array.ndim > 1]
     name = "X" if "X" in wide else (wide[0] if len(wide) == 1 else None)
     if name is None:
@@ -161,6 +165,7 @@ def read_side(path: Path, n_rows: int) -> Any:
     """Domains from a file of their own: npy, or one a line (a CSV with one column)."""
     if not path.is_file():
         raise InputError("E101", f'no file "{path}" (domain_file)', "check the path")
+    refuse_special(path)
     if path.suffix == ".npy":
         with _numpy_file(path, "npy"):
             values = np.ravel(np.load(path, allow_pickle=False))
@@ -205,6 +210,8 @@ def check_matrix(matrix: Any) -> Any:
             "reshape it to two dimensions, or embed it first"
             + pictures * (matrix.ndim == 4),
         )
+    n_rows, n_columns = matrix.shape
+    check_claims(n_rows, n_columns, matrix.size, "the matrix")
     return matrix
 
 
@@ -254,13 +261,15 @@ def read_matrix_market(path: Path) -> Any:
     array([[5, 0, 0],
            [0, 0, 7]])
     """
-    opener: Any = gzip.open if path.suffix == ".gz" else open
     broken = (ValueError, OverflowError, EOFError, OSError, zlib.error)
     with readable(path, broken, "a Matrix Market file"):
-        with opener(path, "rb") as file:
+        with opened(path) as file:
             form, field, symmetry = _read_banner(file)
-            sizes = _read_sizes(file)
-            numbers = _read_numbers(file)
+            sizes = _read_sizes(file, 2 if form == "array" else 3)
+            n_entries = sizes[0] * sizes[1] if form == "array" else sizes[2]
+            check_claims(sizes[0], sizes[1], n_entries, f'"{path}"')
+            # one more than there should be is enough to see that there are too many
+            numbers = _read_numbers(file, n_entries + 1)
         if form == "array":
             return _dense(numbers, sizes, symmetry)
         return _from_entries(numbers, sizes, field, symmetry)
@@ -281,22 +290,23 @@ def _read_banner(file: BinaryIO) -> tuple[str, str, str]:
     return form, field, symmetry
 
 
-def _read_sizes(file: BinaryIO) -> list[int]:
+def _read_sizes(file: BinaryIO, n_sizes: int) -> list[int]:
     for _ in range(MOST_COMMENTS):
         line = file.readline(LONGEST_LINE)
         if line.strip() and not line.startswith(b"%"):
             sizes = [int(word) for word in line.split()]
-            if min(sizes) >= 0:
+            if min(sizes) >= 0 and len(sizes) == n_sizes:
                 return sizes
+            break
         if not line:
             break
     raise ValueError("the line with the sizes is missing")
 
 
-def _read_numbers(file: BinaryIO) -> Any:
-    """All lines that follow, as a table of numbers."""
+def _read_numbers(file: BinaryIO, most: int) -> Any:
+    """The lines that follow, as a table of numbers."""
     try:
-        frame = pd.read_csv(file, sep=r"\s+", header=None, dtype=np.float64)
+        frame = pd.read_csv(file, sep=r"\s+", header=None, dtype=np.float64, nrows=most)
     except pd.errors.EmptyDataError:
         return np.empty((0, 3))
     except pd.errors.ParserError as error:

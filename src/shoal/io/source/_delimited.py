@@ -3,7 +3,6 @@
 import codecs
 import contextlib
 import csv
-import gzip
 import io
 import re
 import warnings
@@ -18,6 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join
+from shoal.io._limits import PIECE, has_end, opened
 from shoal.io._notation import has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
@@ -47,9 +47,7 @@ def read_delimited(file: File, options: SourceOptions) -> Content:
         frame = sampled(frames, options.sample, options.seed)
         return Content(frame=frame, decimal=layout.found_decimal)
     if isinstance(file, Path):
-        times = READING.unpacked if file.suffix == ".gz" else 1
-        n_cells = times * file.stat().st_size / READING.bytes_per_cell
-        check_memory(n_cells, f'"{file}"')
+        check_memory(_n_cells(file, options, layout.separator), f'"{file}"')
     frame = next(read_chunks(file, options, layout, batch_rows=None))
     return Content(frame=frame, decimal=layout.found_decimal)
 
@@ -140,11 +138,14 @@ class Layout:
 def look(file: File, options: SourceOptions) -> Layout:
     """Find the separator, the names of the columns, and the decimal sign."""
     told = _told_separator(options)
+    _check_encoding(options)
     if not (isinstance(file, Path) and file.suffix == ".gz"):
         refuse_disguised(file, name_of(file))
     usual = _usual_separator(file, options)
     with _plain_errors(file, options, told or usual), _opened(file) as handle:
         head = handle.read(HEAD_BYTES)
+        while not has_end(head) and (more := handle.read(HEAD_BYTES)):
+            head += more
         # Cut off inside a character, a head must not look broken: not "final".
         text = codecs.getincrementaldecoder(options.encoding)().decode(head)
         text = text.removeprefix("\ufeff")
@@ -164,6 +165,18 @@ def look(file: File, options: SourceOptions) -> Layout:
 def read_header(file: File, options: SourceOptions) -> list[str]:
     """Names of the columns."""
     return look(file, options).header
+
+
+def _n_cells(file: Path, options: SourceOptions, separator: str) -> float:
+    """About how many cells a file has; a packed one is unpacked to count them."""
+    if file.suffix != ".gz":
+        return file.stat().st_size / READING.bytes_per_cell
+    n_bytes = n_cells = 0
+    with _plain_errors(file, options, separator), _opened(file) as handle:
+        while piece := handle.read(PIECE):
+            n_bytes += len(piece)
+            n_cells += piece.count(separator.encode()) + piece.count(b"\n")
+    return max(n_bytes / READING.bytes_per_cell, n_cells)
 
 
 def _no_rows(file: File) -> InputError:
@@ -288,8 +301,7 @@ def _opened(file: File) -> Iterator[BinaryIO]:
         file.seek(0)
         yield file
         return
-    opener: Any = gzip.open if file.suffix == ".gz" else open
-    with opener(file, "rb") as handle:
+    with opened(file) as handle:
         yield handle
 
 
@@ -304,12 +316,6 @@ def _plain_errors(file: File, options: SourceOptions, separator: str) -> Iterato
             yield
     except UnicodeError as error:
         raise _undecodable(file, options) from error
-    except LookupError as error:
-        raise InputError(
-            "E143",
-            f"there is no encoding {options.encoding!r}",
-            "use utf-8, latin-1 or utf-16",
-        ) from error
     except (pd.errors.ParserWarning, pd.errors.ParserError, csv.Error) as error:
         raise _unparsable(file, options, separator, str(error)) from error
     except (EOFError, OSError, zlib.error) as error:
@@ -317,6 +323,16 @@ def _plain_errors(file: File, options: SourceOptions, separator: str) -> Iterato
         raise InputError(
             "E143", f'"{name}" cannot be read: {reason}', "check or replace the file"
         ) from error
+
+
+def _check_encoding(options: SourceOptions) -> None:
+    """Raise E143 for what is no encoding, or one of bytes such as base64."""
+    try:
+        "a".encode(options.encoding)
+    except (LookupError, ValueError) as error:
+        text = f"there is no encoding {options.encoding[:40]!r} of text"
+        hint = "use utf-8, latin-1 or utf-16"
+        raise InputError("E143", text, hint) from error
 
 
 def _undecodable(file: File, options: SourceOptions) -> InputError:

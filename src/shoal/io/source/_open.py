@@ -1,6 +1,7 @@
 """From a path, several, standard input or an object in memory to what it holds."""
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import digest, digest_file, join, nearest
 from shoal.io._images import holds_images
+from shoal.io._limits import pieces_of, refuse_special
 from shoal.io._options import SourceOptions
 from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
@@ -50,7 +52,8 @@ def are_paths(data: Any) -> bool:
 def find_file(data: Any) -> Path:
     """The path, if there is such a file or folder; else E101 with the nearest name."""
     path = Path(data)
-    if path.exists():
+    if os.path.exists(path):  # False also for a name too long for any file
+        refuse_special(path)
         return path
     beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     close = nearest(path.name, beside)
@@ -178,7 +181,7 @@ def _standard_input(options: SourceOptions) -> Content:
         raise InputError(
             "E102", f"standard input is read as CSV, not {options.format}", "use a file"
         )
-    text = sys.stdin.buffer.read()
+    text = b"".join(pieces_of(sys.stdin.buffer, "standard input"))
     content = read_delimited(io.BytesIO(text), options)
     source = _source(content, digest(text), len(text), path="-")
     return replace(content, source=source)
@@ -187,7 +190,7 @@ def _standard_input(options: SourceOptions) -> Content:
 def _folder(path: Path) -> Content:
     if holds_images(path):
         return Content(frame=pd.DataFrame(), kind="images", source={"path": str(path)})
-    texts = sorted(path.glob("*/**/*.txt"))
+    texts = sorted(text for text in path.glob("*/**/*.txt") if text.is_file())
     if texts:
         return _texts(path, texts)
     raise InputError(

@@ -5,6 +5,7 @@ Rows in messages are counted from 1, the header left out, as the source has them
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,8 +90,7 @@ def numbers(series: pd.Series, written: Notation = EXACTLY) -> tuple[Array, Arra
         cells = series.astype(object).where(~empty)
         if written.decimal != ".":
             cells = _with_points(cells, written)
-        parsed = pd.to_numeric(cells, errors="coerce")
-        values = parsed.to_numpy(dtype=float, na_value=np.nan)
+        values = _parsed(cells)
         wrong = np.isnan(values) & ~empty
     if tokens := sentinels(written.missing):
         values = np.where(np.isin(values, tokens), np.nan, values)
@@ -103,6 +103,22 @@ def _with_points(cells: pd.Series, written: Notation) -> pd.Series:
     plain = [written.plain(one) if isinstance(one, str) else one for one in values]
     known = np.array([*plain, None], dtype=object)
     return pd.Series(known[codes], index=cells.index, dtype=object)
+
+
+def _parsed(cells: pd.Series) -> Array:
+    """Cells as floats, NaN for what is no number."""
+    try:
+        found = pd.to_numeric(cells, errors="coerce")
+        return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
+    except OverflowError:  # whole numbers of hundreds of digits: as floats, infinite
+        return np.array([_parsed_one(cell) for cell in cells], dtype=np.float64)
+
+
+def _parsed_one(cell: Any) -> float:
+    try:
+        return float(str(cell))
+    except ValueError:
+        return float("nan")
 
 
 def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:
@@ -191,8 +207,13 @@ def sentinels(missing: Sequence[str]) -> list[float]:
     >>> sentinels(["NA", "-999", "nan"])
     [-999.0]
     """
+    return list(_sentinels(tuple(missing)))
+
+
+@lru_cache  # every column asks
+def _sentinels(missing: tuple[str, ...]) -> tuple[float, ...]:
     found = pd.to_numeric(pd.Series(list(missing), dtype=object), errors="coerce")
-    return [float(number) for number in found.dropna()]
+    return tuple(float(number) for number in found.dropna())
 
 
 # ---- Running text as bags of words ---------------------------------------------------

@@ -184,8 +184,9 @@ def plan_columns(
         elif options.features is not None and name not in options.features:
             plan.set_aside(name, "not among the features asked for", "not asked for")
         else:
-            check_flat(name, frame[name])
-            _decide(plan, name, frame[name], options)
+            series = frame[name]
+            check_flat(name, series)
+            _decide(plan, name, series, options)
     if plan.mixed:
         raise words_among_numbers(plan.mixed)
     if not plan.features:

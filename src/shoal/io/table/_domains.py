@@ -141,6 +141,12 @@ def _cut(series: pd.Series, options: SourceOptions, rule: DomainRule) -> DomainR
             f"{row_number(series, wrong) if wrong.any() else 1})",
             "leave --domain-bins out, or choose another column",
         )
+    if int(options.domain_bins or 2) > len(values):
+        raise InputError(
+            "E002",
+            f"domain_bins={options.domain_bins} is more than the {len(values):,} rows",
+            "such as --domain-bins 10",
+        )
     shares = np.linspace(0, 1, int(options.domain_bins or 2) + 1)[1:-1]
     edges = np.unique(np.nanquantile(values, shares, method="higher"))
     edges = edges[edges > np.nanmin(values)]
