@@ -55,7 +55,8 @@ def good_files() -> dict[str, tuple[bytes, Words]]:
     parquet, feather = io.BytesIO(), io.BytesIO()
     frame.to_parquet(parquet, index=False)
     frame.to_feather(feather)
-    npy, npz = io.BytesIO(), io.BytesIO()
+    npy, npz, xlsx = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    frame.to_excel(xlsx, index=False)
     np.save(npy, matrix)
     np.savez_compressed(npz, X=matrix, site=frame["site"].to_numpy(dtype=str))
     sizes = f"90 4 {matrix.size}"
@@ -69,6 +70,7 @@ def good_files() -> dict[str, tuple[bytes, Words]]:
         "a.csv.gz": (gzip.compress(good_csv(), mtime=0), CHECK),
         "a.parquet": (parquet.getvalue(), CHECK),
         "a.feather": (feather.getvalue(), CHECK),
+        "a.xlsx": (xlsx.getvalue(), CHECK),
         "a.npy": (npy.getvalue(), beside),
         "a.npz": (npz.getvalue(), CHECK),
         "a.mtx": (mtx, beside),
@@ -360,6 +362,7 @@ def bombs() -> Iterator[Drawn]:
     yield "nul.csv.gz", partial(gz, b"", b"\0", 1_200)
     yield "entries.mtx.gz", bomb_mtx
     yield "zeros.npz", bomb_npz
+    yield "far-cell.xlsx", far_cell
     yield "200000-columns.csv", partial(columns, 200_000)
     for bins in ("0", "1", "-3", "100000000", str(10**30), "2.5"):
         words = ("check", "--domain", "x0", "--domain-bins", bins)
@@ -379,6 +382,17 @@ def bomb_mtx(folder: Path) -> Words:
             file.write(b"1 1 1\n" * 174_000)
     (folder / "domains.txt").write_text("a\nb\nc\n")
     return ["check", "a.mtx.gz", "--domain-file", "domains.txt"]
+
+
+def far_cell(folder: Path) -> Words:
+    """Two cells, and all that lies between them."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active["A1"] = "site"
+    book.active["XFD1048576"] = 1
+    book.save(folder / "a.xlsx")
+    return ["check", "a.xlsx", "--domain", "site"]
 
 
 def bomb_npz(folder: Path) -> Words:

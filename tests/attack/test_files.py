@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.attack.bad_files import good_csv, good_frame, mtx_bytes, npy_bytes, zipped
+from tests.attack.bad_files import (
+    far_cell,
+    good_csv,
+    good_frame,
+    mtx_bytes,
+    npy_bytes,
+    zipped,
+)
 from tests.attack.bad_places import EPS, JSONS, all_files
 from tests.attack.forked import forked, warm
 from tests.attack.record_files import attack, fitted
@@ -230,6 +237,13 @@ def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch) -> None:
         _limits.check_archive(path)
 
 
+def test_a_sheet_with_a_cell_at_its_far_end(tmp_path: Path) -> None:
+    far_cell(tmp_path)
+    with pytest.raises(InputError, match="GiB free") as caught:
+        read(tmp_path / "a.xlsx", domain="site")
+    assert caught.value.code == "E137"
+
+
 def test_members_that_are_no_arrays(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(zipped({"X": b"not an array"}))
     with pytest.raises(InputError, match="0 arrays with two dimensions"):
@@ -263,14 +277,14 @@ class CountedName(str):
 
 def test_names_of_columns_are_compared_in_linear_time() -> None:
     """As many comparisons as names, not as pairs of them."""
-    from shoal.io.source._delimited import _check_names
+    from shoal.io.source._delimited import check_names
 
     class Cell(str):
         def strip(self, *_) -> str:
             return CountedName(self)
 
     n_names = 2_000
-    _check_names(Path("x.csv"), [Cell(f"x{place}") for place in range(n_names)])
+    check_names("x.csv", [Cell(f"x{place}") for place in range(n_names)])
     assert CountedName.compared <= 3 * n_names
 
 
@@ -365,18 +379,6 @@ def test_names_that_no_file_can_hold(cli, tmp_path: Path) -> None:
     ended = cli("check", "x" * 5_000, "--domain", "site")
     assert ended.code == 3
     assert "error[E101]" in ended.stderr
-
-
-def test_the_record_is_of_these_files() -> None:
-    """Written by ``python -m tests.attack.record_files``."""
-    import json
-
-    record = Path(__file__).parents[2] / "results" / "attack" / "files.json"
-    found = json.loads(record.read_text())
-    assert found["files"] == len(CASES)
-    assert found["faults"] == 0
-    assert found["largest_mib"] < 2_048
-    assert found["slowest_seconds"] < 60
 
 
 def test_frames_of_a_gzip_file_can_be_sought(tmp_path: Path) -> None:

@@ -69,12 +69,12 @@ def check_unpacked(n_bytes: int, path: Path) -> None:
         )
 
 
-def check_archive(path: Path) -> None:
+def check_archive(path: Path, bytes_per_number: float = 8) -> None:
     """Raise E137 for a zip archive whose members would not fit into memory."""
     with zipfile.ZipFile(path) as archive:
         n_bytes = sum(member.file_size for member in archive.infolist())
     check_unpacked(n_bytes, path)
-    check_memory(n_bytes / 8, f'"{path}"')
+    check_memory(n_bytes / bytes_per_number, f'"{path}"')
 
 
 class _Guarded(io.RawIOBase):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import check_memory, join, nearest, require
+from shoal.io._limits import check_archive
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._delimited import check_names
@@ -29,11 +30,11 @@ def read_workbook(path: Path, options: SourceOptions) -> Content:
     """The one sheet of a workbook that holds a table, or the one that was named."""
     openpyxl = require("openpyxl", "excel", "reading Excel files")
     with readable(path, BROKEN, "an Excel workbook"):
-        with zipfile.ZipFile(path) as archive:
-            n_bytes = sum(part.file_size for part in archive.infolist())
-        check_memory(n_bytes / READING.bytes_per_sheet_cell, f'"{path}"')
+        check_archive(path, READING.bytes_per_sheet_cell)
         workbook = openpyxl.load_workbook(path, data_only=True)
         try:
+            for sheet in workbook.worksheets:  # a far cell makes all before it
+                check_memory(sheet.max_row * sheet.max_column, f'"{path}"')
             return Content(frame=_frame(_sheet(workbook, path, options.sheet)))
         finally:
             workbook.close()
