@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: What no attack may exceed: seconds of a processor, and of the clock on the wall, which
-#: runs on while others compute.
+#: What no attack may exceed: seconds of a processor, and those on the wall, which
+#: run on while others compute.
 MOST_SECONDS = 60
 MOST_WAITING = 300
 MOST_BYTES = 2 * 2**30
