@@ -88,7 +88,10 @@ def test_row_weights_sum_to_the_domain_weight(seed, n_domains, weighted):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (["a", "b"], "sample_weight must be numbers: could not convert string"),
+        (
+            ["a", "b"],
+            "sample_weight must be numbers, one per row: could not convert string",
+        ),
         ([1.0], r"one entry per row \(2\), got shape \(1,\)"),
         ([1.0, -1.0], "finite and not negative"),
         ([1.0, np.inf], "finite and not negative"),

@@ -1,5 +1,6 @@
 """Rows drawn again within domains, classes matched, proportions and intervals."""
 
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -266,6 +267,6 @@ def shrunken(
 
 def stretched_quantile(level: float) -> float:
     """Half-width of an interval in standard deviations."""
-    if not 0 < level < 1:
+    if not isinstance(level, numbers.Real) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     return float(STRETCH * norm.ppf((1 + level) / 2))

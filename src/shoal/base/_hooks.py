@@ -15,6 +15,7 @@ import numpy as np
 
 from shoal._novelty import familiarity
 from shoal._threads import one_thread
+from shoal.validation import check_work
 
 if TYPE_CHECKING:
     from shoal.analysis._choose import Evidence
@@ -54,6 +55,7 @@ class FitsRows:
         -------
         self
         """
+        check_work(self.get_params(deep=False))  # type: ignore[attr-defined]
         with one_thread():
             return self._fit(X, y if domains is None else domains, sample_weight)
 

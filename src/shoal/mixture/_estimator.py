@@ -27,6 +27,7 @@ from shoal.mixture._search import Search, SearchOptions
 from shoal.probability import canonical_order
 from shoal.validation import (
     check_choice,
+    check_flag,
     check_n_classes,
     check_real,
     check_sample_weight,
@@ -295,7 +296,9 @@ class DomainMixture(FitsRows, FittedMixture):
         check_choice(("lbfgs", "em"), solver=self.solver)
         check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
         check_whole(0, n_random=self.n_random)
-        check_real(0, volume=self.volume)
+        check_real(0, volume=self.volume, tol=self.tol)
+        check_flag(search=self.search, moves=self.moves)
+        check_flag(check_identifiable=self.check_identifiable)
         if self.solver == "em" and self.volume:
             raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
         given = self.get_params(deep=False)

@@ -18,16 +18,19 @@ from shoal.validation._domains import (
     row_weights,
 )
 from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
+from shoal.validation._work import check_flag, check_work
 
 __all__ = [
     "check_X",
     "check_X_domains",
     "check_choice",
     "check_domains",
+    "check_flag",
     "check_n_classes",
     "check_real",
     "check_sample_weight",
     "check_whole",
+    "check_work",
     "encode_column",
     "encode_domains",
     "is_scalar",

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import column_or_1d
 
 from shoal.exceptions import IdentifiabilityWarning, UnseenDomainWarning
+from shoal.validation._kinds import first_line, shown, taken_in
 
 # ---- Where rows come from: columns of any hashable kind as codes and names -----------
 
 Array = np.ndarray[Any, Any]
 
 INTEGERS = ("i", "u", "b")
+# Sums of larger weights lose the smaller ones, or overflow.
+LARGEST_WEIGHT = 1e100
 ADAPT = "Use adapt(X) for a new domain, or domains=None"
 STRATIFY = (
     "Only these can be scored; in cross-validation, split rows by "
@@ -55,6 +59,12 @@ def encode_column(values: Any, *, name: str) -> tuple[Array, Array]:
             f"{name} has {int(missing.sum())} missing values (NaN or None, first in "
             f"row {int(np.argmax(missing))}); drop those rows or fill them in"
         )
+    endless = _is_infinite(column)
+    if endless.any():
+        raise ValueError(
+            f"{name} has {int(endless.sum())} infinite values (first in row "
+            f"{int(np.argmax(endless))}); give these rows a name or a finite number"
+        )
     names, codes = _distinct(column, name)
     return codes, names
 
@@ -70,6 +80,7 @@ def encode_domains(
     """
     if domains is None:
         return None
+    domains = _as_given(domains, "domains")
     if is_scalar(domains):
         of_numpy = isinstance(domains, (np.ndarray, np.generic))
         scalar = _as_keys(np.asarray(domains)[None]) if of_numpy else [domains]
@@ -92,7 +103,7 @@ def _look_up(values: list[Any], names: Array, scoring: bool) -> Array:
     if unseen:
         known = ", ".join(repr(key) for key in keys[:6]) + ", ..." * (len(keys) > 6)
         others = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
-        text = f"domains has values that fit has not seen: {unseen[0]!r}{others}"
+        text = f"domains has values that fit has not seen: {shown(unseen[0])}{others}"
         if scoring:
             told = f"no score: {text}. {STRATIFY}"
             warnings.warn(told, UnseenDomainWarning, stacklevel=4)
@@ -107,12 +118,20 @@ def is_scalar(value: Any) -> bool:
     )
 
 
+def _as_given(values: Any, name: str) -> Any:
+    """One name for all rows as it is; anything else if an array can be made of it."""
+    if sparse.issparse(values):
+        raise TypeError(f"{name} is a sparse matrix; pass a list of names or numbers")
+    return values if isinstance(values, (str, bytes)) else taken_in(values, name)
+
+
 def _as_column(values: Any, name: str) -> Array:
     """One value per row, as a one-dimensional array."""
+    values = _as_given(values, name)
     if is_scalar(values):
         raise ValueError(
-            f"{name} must have one entry per row, got the single value {values!r}; "
-            "y should be a 1d array"
+            f"{name} must have one entry per row, got the single value "
+            f"{shown(values)}; y should be a 1d array"
         )
     nested = isinstance(values, (list, tuple)) and any(
         isinstance(value, (list, np.ndarray)) for value in values
@@ -154,8 +173,17 @@ def _is_missing(values: Array) -> Array:
 def _equals_itself(value: Any) -> bool:
     try:
         return bool(value == value)
-    except TypeError:  # pandas.NA refuses to be a bool
+    except Exception:  # pandas.NA refuses to be a bool, and others more than that
         return False
+
+
+def _is_infinite(values: Array) -> Array:
+    """Numbers without end: no place where rows come from."""
+    if values.dtype.kind == "f":
+        return np.isinf(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    return np.array([isinstance(v, float) and math.isinf(v) for v in values])
 
 
 def _distinct(values: Array, name: str) -> tuple[Array, Array]:
@@ -174,18 +202,25 @@ def _distinct(values: Array, name: str) -> tuple[Array, Array]:
         names, codes = np.unique(values, return_inverse=True)
         return names, codes
     try:
-        present = set(values)
-    except TypeError as error:
+        names_list = _in_order(set(values))
+    except Exception as error:  # of their own __hash__, __eq__ or __repr__
         raise TypeError(
-            f"{name} must be strings, numbers or other hashable values: {error}"
+            f"{name} must be strings, numbers or other hashable values: "
+            f"{first_line(error)}"
         ) from error
-    try:
-        names_list = sorted(present)
-    except TypeError:
-        names_list = sorted(present, key=lambda v: (type(v).__name__, str(v)))
     code_of = {value: code for code, value in enumerate(names_list)}
     codes = np.array([code_of[value] for value in values], dtype=np.intp)
     return _tidy_names(names_list), codes
+
+
+def _in_order(present: set[Any]) -> list[Any]:
+    """Sorted values that can all be told as text."""
+    for value in present:
+        repr(value)
+    try:
+        return sorted(present)
+    except TypeError:
+        return sorted(present, key=lambda v: (type(v).__name__, str(v)))
 
 
 def _distinct_integers(values: Array) -> tuple[Array, Array] | None:
@@ -310,9 +345,14 @@ def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Arra
                 f"domain_weight has no entry for domain {absent[0]!r}; give every "
                 "domain a weight"
             )
+        for name in names.tolist():
+            number = _as_number(domain_weight[name])
+            if number is None or number <= 0:
+                raise ValueError(
+                    f"domain_weight must be positive and finite everywhere, got "
+                    f"{shown(domain_weight[name])} for domain {name!r}"
+                )
         weight = np.array([domain_weight[name] for name in names.tolist()], dtype=float)
-        if not np.isfinite(weight).all() or (weight <= 0).any():
-            raise ValueError("domain_weight must be positive and finite everywhere")
     elif isinstance(domain_weight, str) and domain_weight == "equal":
         weight = np.ones(len(names))
     elif isinstance(domain_weight, str) and domain_weight == "size":
@@ -353,17 +393,24 @@ def check_sample_weight(
     """
     if sample_weight is None:
         return None
-    try:
-        weight = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight must be numbers: {error}") from error
+    weight = _as_weights(sample_weight)
     if weight.shape != (n_samples,):
         raise ValueError(
             f"sample_weight must have one entry per row ({n_samples}), got shape "
             f"{weight.shape}"
         )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {weight[row]:g} in "
+            f"row {row}; give it a weight from 0"
+        )
+    if not weight.max(initial=0) <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must be {LARGEST_WEIGHT:g} at most, got {weight.max():g}; "
+            "divide all weights by their mean"
+        )
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give some row a weight")
     if codes is not None and names is not None:
@@ -375,6 +422,20 @@ def check_sample_weight(
                 "drop these rows or give some of them weight"
             )
     return weight
+
+
+def _as_weights(sample_weight: Any) -> Array:
+    """Any array of real numbers, as floats."""
+    given = taken_in(sample_weight, "sample_weight")
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"they are {array.dtype}")
+        return array.astype(float)
+    except Exception as error:
+        raise ValueError(
+            f"sample_weight must be numbers, one per row: {first_line(error)}"
+        ) from error
 
 
 def is_whole(value: Any) -> bool:

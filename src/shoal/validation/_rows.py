@@ -1,6 +1,5 @@
 """Rows of features, checked, and in an order that only their content decides."""
 
-import reprlib
 import warnings
 from typing import Any, NamedTuple
 
@@ -10,13 +9,12 @@ from sklearn.utils.validation import validate_data
 
 from shoal.exceptions import ConstantColumnWarning, DomainMissingError
 from shoal.validation._domains import check_domains
+from shoal.validation._kinds import column_name, column_names, explain, taken_in
 
 # ---- rows ----------------------------------------------------------------------------
 
 Array = np.ndarray[Any, Any]
 
-# What numpy says of tables that it cannot turn into numbers.
-NOT_NUMBERS = ("could not convert string", "argument must be", "could not be promoted")
 # Squares of larger numbers overflow when they are summed.
 LARGEST = 1e150
 
@@ -68,8 +66,9 @@ def check_X(  # noqa: N802
     allow_nan: bool = False,
 ) -> Any:
     """Validate rows alone (predict, adapt); ``reset=True`` at fit."""
-    _check_column_names(X)
+    X = taken_in(X, "X")
     try:
+        _check_column_names(X)
         checked = validate_data(
             estimator,
             X,
@@ -79,12 +78,12 @@ def check_X(  # noqa: N802
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
-    except (TypeError, ValueError) as error:
-        message = _explain(X, str(error))
-        if message is None:
-            raise
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever an object says of itself
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(message) from error
+        raise kind(explain(X, error)) from error
+    _check_dates(X)
     _check_finite(checked, X, allow_nan)
     return checked
 
@@ -130,70 +129,23 @@ def _dense(extremes: Any) -> Array:
     return np.ravel(extremes if to_dense is None else to_dense())
 
 
+def _check_dates(X: Any) -> None:
+    """Refuse dates: as numbers, they would be nanoseconds."""
+    for dtype in [getattr(X, "dtype", None), *getattr(X, "dtypes", ())]:
+        of_polars = getattr(dtype, "is_temporal", None)
+        if getattr(dtype, "kind", None) in ("m", "M") or (of_polars and of_polars()):
+            raise ValueError(
+                f"X holds dates ({dtype}); pass numbers, such as days since the first"
+            )
+
+
 def _check_column_names(X: Any) -> None:
-    names = _column_names(X)
+    names = column_names(X)
     if len(set(names)) != len(names):
         first = next(name for name in names if names.count(name) > 1)
         raise ValueError(
             f"X has duplicate column names: {first!r}; rename or drop the copies"
         )
-
-
-def _column_names(X: Any) -> list[Any]:
-    """Names of a table's columns, none of an array's; the columns of Arrow are data."""
-    arrow = not hasattr(X, "iloc") and hasattr(X, "column_names")
-    columns = X.column_names if arrow else getattr(X, "columns", None)
-    return [] if columns is None or callable(columns) else list(columns)
-
-
-def _column_name(X: Any, index: int) -> str:
-    names = _column_names(X)
-    return repr(names[index]) if names else str(index)
-
-
-def _explain(X: Any, said: str) -> str | None:
-    """One line instead of what scikit-learn or numpy said; None if that will do.
-
-    Their own words stay where scikit-learn's checks look for them.
-    """
-    if said.startswith("Expected 2D array"):
-        return (
-            f"X must have two dimensions, got shape {np.shape(X)}. Reshape your data: "
-            "X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row"
-        )
-    if said.startswith("Found array"):  # with no rows, no columns, three dimensions
-        return f"X: {said.rstrip('.')}; pass a table (n_samples, n_features)"
-    if said.startswith("Complex data"):
-        return (
-            "Complex data not supported: X must be real; pass real and imaginary "
-            "parts as columns"
-        )
-    if "inhomogeneous shape" in said:
-        return "X has rows of different lengths; give every row all columns"
-    if any(sign in said for sign in NOT_NUMBERS):
-        return _locate_value(X)
-    return None
-
-
-def _locate_value(X: Any) -> str:
-    """Say which entry is not a number."""
-    table = np.asarray(X, dtype=object)
-    for index in np.ndindex(*table.shape):
-        value = table[index]
-        if value is None:  # counts as missing, and is found later
-            continue
-        place = f"column {_column_name(X, index[1])} (row {index[0]}"
-        fix = "encode it as numbers or drop it"
-        try:
-            float(value)
-        except ValueError:
-            return f"X has text in {place}: {value!r}); {fix}"
-        except TypeError:
-            return (
-                f"X has a {type(value).__name__} in {place}: {reprlib.repr(value)}), "
-                f"and the argument must be a string of digits or a number; {fix}"
-            )
-    return "X has text; encode it as numbers or drop it"
 
 
 def _check_finite(checked: Any, X: Any, allow_nan: bool) -> None:
@@ -216,7 +168,7 @@ def _check_finite(checked: Any, X: Any, allow_nan: bool) -> None:
     raise ValueError(
         f"X has {int(bad.sum())} NaN or infinite values in "
         f"{int(bad.any(axis=0).sum())} columns (first: row {row}, column "
-        f"{_column_name(X, int(column))}); impute them or drop the rows"
+        f"{column_name(X, int(column))}); impute them or drop the rows"
     )
 
 
@@ -399,8 +351,10 @@ def _scramble(key: Array) -> Array:
 
 # ---- Samples and folds of rows, drawn within domains ---------------------------------
 
-# Where a sample has no room for so many rows of each domain, it takes fewer domains.
+# Where a sample has no room for so many rows of each domain, it takes fewer domains,
+# but never fewer than these.
 SAMPLED_TOGETHER = 8
+SAMPLED_DOMAINS = 50
 
 
 def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> Array:
@@ -415,7 +369,7 @@ def stratified_sample(codes: Array, max_rows: int, rng: np.random.Generator) -> 
         return np.arange(len(codes))
     sizes = np.bincount(codes, minlength=n_domains)
     few = np.minimum(sizes, SAMPLED_TOGETHER)
-    if few.sum() > max_rows:
+    if few.sum() > max_rows >= SAMPLED_DOMAINS * SAMPLED_TOGETHER:
         drawn = rng.permutation(n_domains)
         left_out = drawn[np.cumsum(few[drawn]) > max_rows]
         few[left_out] = 0
