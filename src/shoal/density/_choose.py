@@ -147,21 +147,63 @@ def find_solution(
     """Best start of every shape, the best shape, drift if it pays; then all rows."""
     some = search_sample(rows, rng)
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
-    if drift == "auto" or len(kinds) > 1:
+    if drift == "auto":
+        shapes = fit_shapes(some, n_classes, kinds, folds, options, rng)
+        drift = asks_for_drift(some, n_classes, folds, options, rng)
+        found = shapes[best_kind(shapes)]
+        if drift:
+            found = shape_under_drift(some, shapes, folds, options)
+    elif len(kinds) > 1:
         found = best_shape(some, n_classes, kinds, folds, options, rng)
     else:
         found = one_shape(some, n_classes, kinds[0], options, rng)
-    moving = replace(found.prior, drift_rows=DECISIONS.drift_rows)
-    if drift == "auto":
-        kind = found.fit.density.kind
-        moved = judge(some, found.fit, moving, folds, options)
-        found.judged[f"{kind}, drift"] = moved
-        drift = pays(moved, found.judged[kind])
     if not drift and some is rows:
         return found
-    prior = moving if drift else found.prior
+    prior = moving(found.prior) if drift else found.prior
     start = replace(found.fit, expected=expect(rows, found.fit.density))
     return replace(found, fit=continue_from(rows, start, prior, options), prior=prior)
+
+
+def asks_for_drift(
+    rows: Rows, n_classes: int, folds: Array, options: DensityOptions, rng: Any
+) -> bool:
+    """Whether a drift of the domains predicts held-out rows better, beyond doubt.
+
+    Asked of more classes than are wanted: a class that is no Gaussian, or is in several
+    pieces, moves like a drift when its pieces do, until each piece has its own mix.
+    """
+    count = min(DECISIONS.drift_classes * n_classes, len(rows.X) // 2)
+    quick = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
+    found = one_shape(rows, count, "tied", quick, rng)
+    still = judge(rows, found.fit, found.prior, folds, quick)
+    moved = judge(rows, found.fit, moving(found.prior), folds, quick)
+    better, error = gain(moved.rows, still.rows)
+    return better > DECISIONS.sure * error
+
+
+def shape_under_drift(
+    rows: Rows, shapes: dict[str, Chosen], folds: Array, options: DensityOptions
+) -> Chosen:
+    """The shape of classes where domains drift.
+
+    Where drift says more of the rows than the mixes do, domains are no judges of
+    shapes: what tells domains best is what follows their drift. One covariance for all
+    classes can follow it least.
+    """
+    best = shapes[best_kind(shapes)]
+    rigid = shapes.get("tied", best)
+    one_mix = replace(rigid.prior, mix_rows=np.inf)
+    mixed = judge(rows, rigid.fit, one_mix, folds, options)
+    moved = judge(rows, rigid.fit, moving(rigid.prior), folds, options)
+    still = rigid.judged[rigid.fit.density.kind]
+    shift, _ = gain(still.rows, mixed.rows)
+    drift, _ = gain(moved.rows, still.rows)
+    return rigid if drift > DECISIONS.strong_drift * shift else best
+
+
+def moving(prior: Prior) -> Prior:
+    """The prior that lets domains drift."""
+    return replace(prior, drift_rows=DECISIONS.drift_rows)
 
 
 def one_shape(
@@ -189,34 +231,42 @@ def best_shape(
 
     What one shape has found is a start for the next.
     """
+    shapes = fit_shapes(rows, n_classes, kinds, folds, options, rng)
+    return shapes[best_kind(shapes)]
+
+
+def fit_shapes(
+    rows: Rows,
+    n_classes: int,
+    kinds: Sequence[str],
+    folds: Array,
+    options: DensityOptions,
+    rng: np.random.Generator,
+) -> dict[str, Chosen]:
+    """Best start of every shape, judged; all know the judgements of all."""
     prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
-    fits: dict[str, tuple[str, DensityFit]] = {}
+    judged: dict[str, Judged] = {}
+    shapes: dict[str, Chosen] = {}
     for kind in kinds:
         known = [
-            DensityStart(other, fit.expected.component_given_x.argmax(axis=1))
-            for other, (_, fit) in fits.items()
+            DensityStart(other, one.fit.expected.component_given_x.argmax(axis=1))
+            for other, one in shapes.items()
         ]
-        fits[kind] = best_fit(rows, n_classes, kind, prior, options, rng, known)
-    judged = {k: judge(rows, fits[k][1], prior, folds, options) for k in kinds}
-    start, fit = fits[best_kind(judged)]
-    return Chosen(fit, prior, start, judged)
+        start, fit = best_fit(rows, n_classes, kind, prior, options, rng, known)
+        judged[kind] = judge(rows, fit, prior, folds, options)
+        shapes[kind] = Chosen(fit, prior, start, judged)
+    return shapes
 
 
-def pays(moved: Judged, still: Judged) -> bool:
-    """Whether drift predicts rows better, beyond doubt."""
-    better, error = gain(moved.rows, still.rows)
-    return better > DECISIONS.sure * error
-
-
-def best_kind(judged: dict[str, Judged]) -> str:
-    """What tells the domains best; of those that do it as well, the best of rows."""
-    top = max(judged.values(), key=lambda one: one.domains.mean).domains
-    near = []
-    for kind, one in judged.items():
-        behind, error = gain(top, one.domains)
+def best_kind(shapes: dict[str, Chosen]) -> str:
+    """The simplest of the shapes that tell the domains as well as any."""
+    judged = {kind: one.judged[kind].domains for kind, one in shapes.items()}
+    top = max(judged.values(), key=lambda one: one.mean)
+    for kind, one in judged.items():  # simplest first
+        behind, error = gain(top, one)
         if behind <= DECISIONS.close * error:
-            near.append(kind)
-    return max(near, key=lambda kind: judged[kind].rows.mean)
+            return kind
+    raise AssertionError("the best is not behind itself")
 
 
 def pick_n_classes(

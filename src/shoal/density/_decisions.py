@@ -39,6 +39,12 @@ class Decisions:
     sure : float
         Standard errors by which drift must win, which costs accuracy if it is not
         there.
+    drift_classes : int
+        Classes, for each that is wanted, of the density that is asked for drift: with
+        as many as wanted, classes in two pieces have a drift of .13 nats a row.
+    strong_drift : float
+        Share of the shift's nats above which drift decides on the shape of classes:
+        between .5 and 1 the choice on the development tables hardly changes.
     close : float
         Standard errors within which the domains do not tell two fits apart: the other
         shape, or fewer classes, are as good.
@@ -77,6 +83,8 @@ class Decisions:
     n_finalists: int = 2
     n_folds: int = 3
     sure: float = 2.0
+    drift_classes: int = 2
+    strong_drift: float = 0.75
     close: float = 1.0
     most_columns: int = 50
     rows_per_component: int = 10

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from shoal.density._choose import fit_without, search_sample, take
+from shoal.density._choose import fit_without, moving, search_sample, take
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._estimator import DensityMixture
@@ -154,8 +154,7 @@ def _evidence(
     prior = make_prior(rows, model.n_classes_, int(rng.integers(2**31 - 1)))
     start = DensityFit(density, expect(rows, density), 0.0, [], True)
     fit = continue_from(rows, start, prior, options)
-    moving = replace(prior, drift_rows=DECISIONS.drift_rows)
-    offset = continue_from(rows, fit, moving, options).density.drift
+    offset = continue_from(rows, fit, moving(prior), options).density.drift
     assert offset is not None
     found = weigh_evidence(rows, fit, prior, options, rng)
     for name in ("drift_by_column", "drift_by_column_error"):
@@ -187,7 +186,6 @@ def weigh_evidence(
 
     By column they are those of the density's own columns.
     """
-    moving = replace(prior, drift_rows=DECISIONS.drift_rows)
     one_mix = replace(prior, mix_rows=np.inf)
     folds = fold_of_rows(rows.codes, DECISIONS.n_folds, rng)
     shift, drift = np.empty(len(rows.X)), np.empty(len(rows.X))
@@ -196,7 +194,7 @@ def weigh_evidence(
         test = folds == fold
         one, own, moved = (
             fit_without(rows, fit, each, test, options)
-            for each in (one_mix, prior, moving)
+            for each in (one_mix, prior, moving(prior))
         )
         left_out = take(rows, test)
         level = expect(left_out, own).log_likelihood

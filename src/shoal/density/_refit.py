@@ -13,7 +13,7 @@ from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
-from shoal.density._choose import best_shape, fit_without, search_sample
+from shoal.density._choose import best_shape, fit_without, moving, search_sample
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._gaussian import Density, Rows
@@ -36,7 +36,7 @@ def _begin_again(model: Any, rows: Rows) -> tuple[DensityFit, Prior, DensityOpti
     density = model.density_
     prior = make_prior(rows, model.n_classes_, 0)
     if density.drift is not None:
-        prior = replace(prior, drift_rows=DECISIONS.drift_rows)
+        prior = moving(prior)
     options = DensityOptions(
         model.n_components, model.tail_, max_iter=DECISIONS.quick_iter
     )
