@@ -94,6 +94,9 @@ class MergedClasses(LatentShiftEstimator):
     def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
         return self._origin._score_rows(X, codes, sample_weight)
 
+    def _told_apart(self) -> str:
+        return str(self.estimator._told_apart())
+
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = self.estimator._with_domain(domains, prevalence)
         return type(self)(extended, self.groups)._see_through(list(self.class_names_))

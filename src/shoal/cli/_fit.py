@@ -421,7 +421,7 @@ def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "n_classes": summary["size"]["classes"],
         "classes": summary["classes"],
         "prevalence": prevalence_records(summary),
-        "evidence": fitted.model._origin._told_apart(),
+        "evidence": fitted.model._told_apart(),
         "verdict": fitted.diagnosis.verdict,
         "findings": fitted.diagnosis.to_dict()["findings"],
         "choice": None if fitted.choice is None else fitted.choice.sentence,

@@ -12,6 +12,14 @@ class MixtureSettings:
     alone decides.
     """
 
+    # ---- shift or looks ----
+
+    # Rows and folds on which the two are judged.
+    route_rows: int = 10_000
+    route_folds: int = 3
+    # Standard errors by which shift must beat guessing to have a say.
+    route_doubt: float = 2.0
+
     # ---- evaluation ----
 
     # Rows worked at once: what they need stays in a core's own cache.

@@ -21,8 +21,14 @@ from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
 from shoal.likelihood._problem import Fit
 from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
-from shoal.mixture._fitted import FittedMixture
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
+from shoal.mixture._route import (
+    ROUTES,
+    HearsLooks,
+    choose_route,
+    fit_looks,
+    only_route,
+)
 from shoal.mixture._search import Search, SearchOptions
 from shoal.probability import canonical_order
 from shoal.validation import (
@@ -33,6 +39,7 @@ from shoal.validation import (
     check_sample_weight,
     check_whole,
     check_X_domains,
+    is_sparse,
     resolve_domain_weight,
     varying_columns,
 )
@@ -41,7 +48,7 @@ from shoal.validation._rows import sort_rows
 Array = np.ndarray[Any, Any]
 
 
-class DomainMixture(FitsRows, FittedMixture):
+class DomainMixture(FitsRows, HearsLooks):
     """Discover classes as the hidden step between a row and its domain.
 
     The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
@@ -50,10 +57,19 @@ class DomainMixture(FitsRows, FittedMixture):
     from anchors that the stages find, and everything else (scale and expansion of the
     features, penalties, start) is chosen by that likelihood on held-out rows.
 
+    That is the evidence of *shift*. How rows *look* is heard as well, through a
+    :class:`shoal.DensityMixture` with as many classes, which speaks instead where
+    domains change the looks of a class, where their mixes tell nothing, or where it
+    says better which domain held-out rows come from.
+
     Parameters
     ----------
     n_classes : int, default=None
         Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
+    by : {"auto", "shift", "looks"}, default="auto"
+        What tells classes apart; "auto" hears both and chooses on held-out rows.
+        Shift is heard alone with ``search=False``, with an ``expansion`` other than
+        "auto", and for sparse matrices.
     search : bool, default=True
         Compare features, several starts, merge/re-seed moves and penalties on
         held-out rows. False optimizes once with fixed penalties: many times faster,
@@ -126,10 +142,16 @@ class DomainMixture(FitsRows, FittedMixture):
         Iterations of the final optimization.
     weighted_ : bool
         Whether fit was given ``sample_weight``.
+    route_ : Route
+        What spoke, shift or looks, why, and how far the other agrees.
+    looks_ : DensityMixture or None
+        What answers where looks spoke. The attributes from ``weights_`` on are those of
+        the fit by shift, and missing with ``by="looks"``.
     n_classes_, n_features_in_, class_names_
 
     See Also
     --------
+    shoal.DensityMixture : Classes by looks alone, missing values allowed.
     shoal.DDFA : The four stages of the paper.
     shoal.DiscreteMixture : Categorical inputs and counts.
 
@@ -150,6 +172,7 @@ class DomainMixture(FitsRows, FittedMixture):
         self,
         n_classes: int | None = None,
         *,
+        by: str = "auto",
         search: bool = True,
         scale: str = "auto",
         expansion: str = "auto",
@@ -169,6 +192,7 @@ class DomainMixture(FitsRows, FittedMixture):
         random_state: Any = None,
     ) -> None:
         self.n_classes = n_classes
+        self.by = by
         self.search = search
         self.scale = scale
         self.expansion = expansion
@@ -204,6 +228,8 @@ class DomainMixture(FitsRows, FittedMixture):
         check_is_fitted(self)
         domains = y if domains is None else domains
         other = type(self)(**{**self.get_params(deep=False), "n_classes": n_classes})
+        if self.by == "looks":
+            return other.fit(X, domains, sample_weight=sample_weight)
         options = replace(
             other._options(),
             scale=self.features_.scale,
@@ -223,9 +249,29 @@ class DomainMixture(FitsRows, FittedMixture):
     ) -> Self:
         options = self._options() if options is None else options
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
+        self.looks_ = None
+        if self.by == "looks":
+            self._hear_looks(X, names[codes], sample_weight)
+            return self
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
+        rows, fit = self._fit_shift(X, codes, names, sample_weight, options, rng)
+        self.route_ = only_route("shift", self.n_classes_)
+        if self._hears_both(X):
+            self._weigh(X, codes, sample_weight, rng)
+        self._warn_about(rows, options, fit)
+        return self
+
+    def _fit_shift(
+        self,
+        X: Any,
+        codes: Array,
+        names: Array,
+        sample_weight: Any,
+        options: SearchOptions,
+        rng: np.random.Generator,
+    ) -> tuple[TrainingRows, Fit]:
         rows = self._training_rows(X, codes, names, sample_weight)
         if options.expansion == "discriminator":
             rows = self._with_discriminator(rows, rng)
@@ -243,8 +289,42 @@ class DomainMixture(FitsRows, FittedMixture):
         familiar = rung.features.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
         self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
-        self._warn_about(rows, options, fit)
-        return self
+        return rows, fit
+
+    # ---- looks --------------------------------------------------------------------
+
+    def _hears_both(self, X: Any) -> bool:
+        return (
+            self.by == "auto"
+            and self.search
+            and self.expansion == "auto"
+            and not is_sparse(X)
+        )
+
+    def _hear_looks(self, X: Any, domains: Array, sample_weight: Any) -> None:
+        """Classes by looks alone."""
+        if is_sparse(X):
+            raise ValueError(
+                "by='looks' takes no sparse matrix; use by='shift', or pass X.toarray()"
+            )
+        self.weighted_ = sample_weight is not None
+        self._listen_to(fit_looks(self, self.n_classes, X, domains, sample_weight))
+        self.route_ = only_route("looks", self.n_classes_)
+
+    def _weigh(
+        self, X: Array, codes: Array, sample_weight: Any, rng: np.random.Generator
+    ) -> None:
+        """Let looks speak where they should."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            looks = fit_looks(
+                self, self.n_classes_, X, self.domains_[codes], sample_weight
+            )
+        self.route_ = choose_route(self, looks, X, codes, rng)
+        if self.route_.by == "looks":
+            self._listen_to(looks)
+            for one in told:
+                warnings.warn(one.message, stacklevel=5)
 
     # ---- before the search --------------------------------------------------------
 
@@ -291,6 +371,7 @@ class DomainMixture(FitsRows, FittedMixture):
         )
 
     def _options(self) -> SearchOptions:
+        check_choice(ROUTES, by=self.by)
         check_choice(("auto", *SCALES), scale=self.scale)
         check_choice(("auto", *EXPANSIONS), expansion=self.expansion)
         check_choice(("lbfgs", "em"), solver=self.solver)
@@ -322,7 +403,8 @@ class DomainMixture(FitsRows, FittedMixture):
     def _warn_about(self, rows: TrainingRows, options: SearchOptions, fit: Fit) -> None:
         """Say what is wrong with the solution, if anything is."""
         share = self.class_weight_
-        if share.min() < SETTINGS.collapsed:
+        by_shift = self.route_.by == "shift"  # looks have warned of their own
+        if by_shift and share.min() < SETTINGS.collapsed:
             few = int((share < SETTINGS.collapsed).sum())
             sizes = np.bincount(self.labels_, minlength=self.n_classes_)
             warnings.warn(
@@ -332,7 +414,7 @@ class DomainMixture(FitsRows, FittedMixture):
                 stacklevel=4,
             )
         tail = fit.history[-min(self.n_iter_, SETTINGS.last_iterations) :]
-        if not fit.converged and tail[0] - tail[-1] > SETTINGS.unfinished:
+        if by_shift and not fit.converged and tail[0] - tail[-1] > SETTINGS.unfinished:
             warnings.warn(
                 f"the final optimization was cut at max_iter={self.max_iter} while the "
                 f"objective still fell; raise max_iter",

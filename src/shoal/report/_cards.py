@@ -90,7 +90,7 @@ def describe_verdict(
 ) -> Record:
     """One word and three sentences: what was found, by what, and the weakest check."""
     found = _found(rows, np.asarray(prevalence))
-    evidence = rows.model._origin._told_apart()
+    evidence = rows.model._told_apart()
     if checks is None:
         return {
             "word": "not checked",

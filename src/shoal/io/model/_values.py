@@ -42,6 +42,7 @@ CLASSES = {
     "Columns": "shoal.density._columns",
     "Components": "shoal.counts._components",
     "Density": "shoal.density._gaussian",
+    "DensityMixture": "shoal.density._estimator",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",
     "Factorization": "shoal.stages.factorize._result",
@@ -55,6 +56,7 @@ CLASSES = {
     "PointMassDiscretizer": "shoal.stages.discretize._masses",
     "RBFFeatures": "shoal.stages.discriminate._named",
     "RankResult": "shoal._rank",
+    "Route": "shoal.mixture._route",
 }
 
 # One number for each training row and domain: large, and only fit looks at it.

@@ -1,0 +1,211 @@
+"""Shift or looks: which of the two tells the classes, judged on held-out rows.
+
+Two models of the same classes are heard: q(d|x) = q(y|x) q(d|y), which knows rows by
+where they come from, and p_d(x) = sum_y p_d(y) p(x|y), which knows how they look. Both
+say where held-out rows come from, so that both are judged alike, unless domains change
+the looks of a class: then that likelihood rewards whoever takes drift for classes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from shoal._rank import soften
+from shoal.analysis._draws import match_by_rows
+from shoal.analysis.diagnose._rows import DiagnosedRows
+from shoal.density import DensityMixture
+from shoal.likelihood._settings import SETTINGS
+from shoal.mixture._fitted import FittedMixture
+from shoal.probability import HeldOut
+from shoal.validation._rows import fold_of_rows
+
+Array = np.ndarray[Any, Any]
+
+#: What ``by`` can be.
+ROUTES = ("auto", "shift", "looks")
+
+REASONS = {
+    "drift": "domains change how rows of a class look, and shift would take that for "
+    "classes",
+    "silent": "the mixes of the domains tell nothing that held-out rows confirm",
+    "better": "it says better where held-out rows come from",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """What told the classes apart, and what the other would have said.
+
+    Attributes
+    ----------
+    by : {"shift", "looks"}
+        What spoke.
+    reason : {"drift", "silent", "better", "alone"}
+        Why; "drift" and "silent" speak for looks, "alone" was not judged.
+    gain : dict of str to (float, float)
+        Nats a held-out row by which "shift" and "looks" guess domains better than
+        chance, and their standard errors. Empty where one was heard alone.
+    agreement : float
+        Share of rows that both give the same class, else NaN.
+    agreement_by_class : ndarray of shape (n_classes,)
+        The same among the rows of each class.
+    other_labels : ndarray of shape (n_samples,)
+        Class of each training row by the one that did not speak, with the nearest
+        classes matched.
+    """
+
+    by: str
+    reason: str
+    gain: dict[str, tuple[float, float]]
+    agreement: float
+    agreement_by_class: Array
+    other_labels: Array
+
+    def __str__(self) -> str:
+        other = "shift" if self.by == "looks" else "looks"
+        return (
+            f"Classes by {self.by}: {REASONS[self.reason]}. Classes by {other} agree "
+            f"on {self.agreement:.0%} of rows."
+        )
+
+
+def only_route(by: str, n_classes: int) -> Route:
+    """The route of a fit that heard one side only."""
+    nothing = np.full(n_classes, np.nan)
+    return Route(by, "alone", {}, float("nan"), nothing, np.empty(0, dtype=np.intp))
+
+
+def choose_route(
+    shift: Any, looks: DensityMixture, X: Array, codes: Array, rng: np.random.Generator
+) -> Route:
+    """Which of two fits of the same rows speaks; X is validated.
+
+    Parameters
+    ----------
+    shift : fitted DomainMixture, by shift
+    looks : fitted DensityMixture
+        With as many classes.
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+    rng : numpy Generator
+
+    Returns
+    -------
+    Route
+    """
+    rows = shift._diagnosed_rows(X, codes, SETTINGS.route_rows, rng)
+    folds = fold_of_rows(rows.rows.codes, SETTINGS.route_folds, rng)
+    judged = {
+        "shift": held_out_gain(shift, rows, folds, rng),
+        "looks": held_out_gain(looks, rows, folds, rng),
+    }
+    by, reason = decide_route(
+        judged["shift"], judged["looks"], looks.drift_ is not None
+    )
+    spoke, other = (shift, looks) if by == "shift" else (looks, shift)
+    renamed = match_by_rows(spoke.labels_, other.labels_, spoke.n_classes_)
+    other_labels = renamed[other.labels_]
+    same = other_labels == spoke.labels_
+    sizes = np.bincount(spoke.labels_, minlength=spoke.n_classes_)
+    shared = np.bincount(spoke.labels_[same], minlength=spoke.n_classes_)
+    return Route(
+        by,
+        reason,
+        {name: (one.mean, one.standard_error()) for name, one in judged.items()},
+        float(same.mean()),
+        np.divide(shared, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0),
+        other_labels,
+    )
+
+
+def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]:
+    """The rule, from held-out gains over guessing the domain: what speaks, and why."""
+    if drift:
+        return "looks", "drift"
+    if shift.mean <= SETTINGS.route_doubt * shift.standard_error():
+        return "looks", "silent"
+    return ("looks" if looks.mean > shift.mean else "shift"), "better"
+
+
+def held_out_gain(
+    model: Any, rows: DiagnosedRows, folds: Array, rng: np.random.Generator
+) -> HeldOut:
+    """Log q(d|x) over log q(d) of rows, by refits of a model without their fold."""
+    codes, weight = rows.rows.codes, model.domain_weight_
+    guess = model._out_of_fold(rows, folds, rng)
+    own = guess.through_classes(model, codes, folds)
+    prior = weight[codes]
+    own = soften(np.maximum(own, 0), prior, len(codes), imaginary=len(weight))
+    return HeldOut(np.log(own / prior), np.asarray(rows.rows.row_weight, dtype=float))
+
+
+def fit_looks(
+    model: Any, n_classes: int | None, X: Array, domains: Any, sample_weight: Any
+) -> DensityMixture:
+    """The twin of a DomainMixture, with what both know."""
+    looks = DensityMixture(
+        n_classes, domain_weight=model.domain_weight, random_state=model.random_state
+    )
+    return looks.fit(X, domains, sample_weight=sample_weight)
+
+
+class HearsLooks(FittedMixture):
+    """A fitted DomainMixture that lets its twin speak, where that has been chosen.
+
+    The twin is then what was fitted, as the fit below merged classes is: it is what all
+    hooks are asked of.
+    """
+
+    looks_: DensityMixture | None
+    route_: Route
+
+    @property
+    def _origin(self) -> Any:
+        looks = vars(self).get("looks_")
+        return self if looks is None else looks
+
+    def _listen_to(self, looks: DensityMixture) -> None:
+        """Let the twin speak."""
+        self.looks_ = looks
+        self._store(looks.prevalence_, looks.domains_, looks.domain_weight_)
+        self.labels_ = looks.labels_
+
+    def _class_given_x(self, X: Any) -> Array:
+        if self._origin is self:
+            return super()._class_given_x(X)
+        return np.asarray(self._origin._class_given_x(X))
+
+    def _posterior_blocks(
+        self, X: Any, codes: Array | None, prevalence: Array | None
+    ) -> Any:
+        if self._origin is self:
+            return super()._posterior_blocks(X, codes, prevalence)
+        return self._origin._posterior_blocks(X, codes, prevalence)
+
+    def _told_apart(self) -> str:
+        if self.route_.reason != "alone":
+            return str(self.route_)
+        return (
+            super()._told_apart()
+            if self._origin is self
+            else self._origin._told_apart()
+        )
+
+    def _with_domain(self, domains: Array, prevalence: Array) -> Any:
+        extended = super()._with_domain(domains, prevalence)
+        if self._origin is not self:
+            extended.looks_ = self._origin._with_domain(domains, prevalence)
+        return extended
+
+    def _lean(self) -> Self:
+        lean = super()._lean()
+        if self._origin is not self:
+            lean.looks_ = self._origin._lean()
+        lean.route_ = replace(self.route_, other_labels=self.route_.other_labels[:0])
+        return lean
+
+    def _fitted_arrays(self) -> list[Array]:
+        if self._origin is self:
+            return super()._fitted_arrays()
+        return self._origin._fitted_arrays()
