@@ -121,7 +121,7 @@ def test_a_fitted_model_has_its_evidence(cli, fitted: Path):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("fit birds.csv --by hearsay", "by must be shift or looks"),
+        ("fit birds.csv --by hearsay", "by must be auto, shift or looks"),
         ("fit birds.csv --by looks --engine local", "not for data read in parts"),
         ("fit birds.csv --by looks --impute guess", "is not a way to fill"),
     ],

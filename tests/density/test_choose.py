@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.density import DensityMixture, shift_and_drift
-from shoal.density._choose import Judged, best_kind, take
+from shoal.density._choose import Chosen, Judged, best_kind, take
 from shoal.density._em import expect
 from shoal.density._evidence import column_log_densities
 from shoal.density._gaussian import Rows, find_gaps
@@ -43,17 +43,42 @@ def test_take_keeps_rows_and_gaps():
     assert take(rows, ~which).gaps is None
 
 
-def test_domains_choose_the_shape_and_rows_break_ties():
-    clear = {
-        "tied": Judged(*held_out((-9, 0), (-1.0, 0))),
-        "full": Judged(*held_out((-5, 0), (-1.5, 0))),
-    }
-    assert best_kind(clear) == "tied"
-    tie = {
-        "tied": Judged(*held_out((-9, 0), (-1.00, 1), spread=1.0)),
-        "full": Judged(*held_out((-5, 0), (-1.01, -1), spread=1.0)),
-    }
-    assert best_kind(tie) == "full"
+def shapes(**domains):
+    """Shapes by name, judged by the likelihood of the domains alone."""
+    judged = {kind: Judged(one, one) for kind, one in domains.items()}
+    return {kind: Chosen(None, None, "", judged) for kind in domains}
+
+
+def test_domains_choose_the_shape_and_the_simplest_of_those_as_good():
+    good, bad = held_out((-1.0, 0), (-1.5, 0))
+    assert best_kind(shapes(tied=bad, full=good)) == "full"
+    assert best_kind(shapes(tied=good, full=bad)) == "tied"
+    first, second = held_out((-1.01, 1), (-1.0, -1), spread=1.0)  # within an error
+    assert best_kind(shapes(tied=first, full=second)) == "tied"
+
+
+def test_classes_in_pieces_are_no_drift():
+    """Pieces that move together look like an offset until each has its own mix."""
+    X, domains, _ = make_latent_shift(
+        4000, kind="multimodal", n_classes=5, n_domains=10, random_state=0
+    )
+    evidence = shift_and_drift(X, domains, 5, random_state=0)
+    assert evidence.has_drift  # of one Gaussian a class
+    assert DensityMixture(5, n_init=4, random_state=0).fit(X, domains).drift_ is None
+
+
+def test_under_strong_drift_one_covariance_speaks(seed):
+    """Domains that move further than their mixes do are no judges of shapes."""
+    rng, domains = np.random.default_rng(seed), np.arange(1600) % 4
+    labels = (rng.random(1600) < np.array([0.4, 0.6, 0.4, 0.6])[domains]).astype(int)
+    X = rng.normal(size=(1600, 3)) * np.where(labels, 1.5, 1)[:, None]
+    X[:, 0] += 6 * labels
+    X[:, 1] += np.array([-2, 2, -2, 2.0])[domains]
+    model = DensityMixture(2, n_init=4, random_state=seed).fit(X, domains)
+    assert model.drift_ is not None
+    assert model.covariance_ == "tied"
+    same = np.mean(model.labels_ == labels)
+    assert max(same, 1 - same) > 0.8
 
 
 def test_drift_is_taken_only_where_it_pays(seed):

@@ -231,6 +231,10 @@ class EstimatorHooks:
 
     # ---- scale --------------------------------------------------------------------
 
+    def _for_parts(self) -> Self:
+        """The estimator to fit where all rows are never seen at once; not fitted."""
+        return self
+
     def _lean(self) -> Self:
         """A copy that predicts alike, without what it keeps of each row of fit."""
         copied = copy.copy(self)

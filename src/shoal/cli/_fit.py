@@ -94,7 +94,8 @@ def fit(
     prevalence.csv, class_counts.csv, assignments, diagnostics.json, draws.npz,
     summary.json, run.json and report.html; of an h5ad file also classes.h5ad, the same
     cells with their classes. A column given as --label is held aside and only used to
-    score. With --by looks, classes are told apart by how rows look, with a mix for each
+    score. Classes are told apart by how domains shift or by how rows look, whichever
+    held-out rows speak for. With --by looks, how rows look decides, with a mix for each
     domain: then there may be more classes than domains, and cells may be missing. A
     folder of images needs --encoder; the model then takes such folders.
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
@@ -342,7 +343,10 @@ def _refuse_no_signal(diagnosis: Any) -> None:
 def nothing_to_find(gain: str) -> CommandError:
     """The error of domains that do not differ."""
     text = f"domains cannot be told apart on held-out rows ({gain})"
-    hint = "the mix may be the same everywhere; see `shoal explain E138`"
+    hint = (
+        "the mix may be the same everywhere: --by looks groups rows by how they look "
+        "alone; see `shoal explain E138`"
+    )
     return CommandError("E138", text, hint)
 
 

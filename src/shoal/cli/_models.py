@@ -161,7 +161,7 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
 def unfit_for_looks(what: str) -> CommandError:
     """E002 for data whose looks nothing describes."""
     text = f"--by looks is for columns of numbers in memory, not for {what}"
-    return CommandError("E002", text, "leave it out: --by shift takes them")
+    return CommandError("E002", text, "leave it out: what shifts is found in them, too")
 
 
 def refuse_unfit(encoder: Encoder, work: Work) -> None:
@@ -187,7 +187,7 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
         return DensityMixture(k, random_state=work.seed)
     if table.kind == "images":  # what can become a layer of the network
         how |= {"scale": "global", "expansion": "linear"}
-    return DomainMixture(k, **how)
+    return DomainMixture(k, by=work.by, **how)
 
 
 def _is_one_bag_each(table: "Table") -> bool:

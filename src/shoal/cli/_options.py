@@ -222,14 +222,16 @@ class Work:
         """As estimators take it."""
         return -1 if self.threads is None else self.threads
 
+    by = "auto"
+
     @property
     def looks(self) -> bool:
-        """Whether classes are told apart by how rows look."""
+        """Whether classes are told apart by how rows look alone."""
         return False
 
 
 #: Of --by: what tells classes apart.
-SHIFT, LOOKS = "shift", "looks"
+AUTO, SHIFT, LOOKS = "auto", "shift", "looks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,16 +239,17 @@ class Learning(Work):
     """The same, where classes are learned."""
 
     by: str = working(
-        SHIFT,
-        "What tells classes apart: how domains shift, or how rows look.",
-        metavar="shift|looks",
+        AUTO,
+        "What tells classes apart: how domains shift, how rows look, or what held-out "
+        "rows say of both.",
+        metavar="auto|shift|looks",
     )
 
     @property
     def looks(self) -> bool:
         """Whether classes are told apart by how rows look."""
-        if self.by not in (SHIFT, LOOKS):
-            text = f'by must be {SHIFT} or {LOOKS}, got "{self.by}"'
+        if self.by not in (AUTO, SHIFT, LOOKS):
+            text = f'by must be {AUTO}, {SHIFT} or {LOOKS}, got "{self.by}"'
             raise CommandError("E002", text, f"write --by {LOOKS}, or leave it out")
         return self.by == LOOKS
 

@@ -27,6 +27,7 @@ from shoal.density._starts import (
     DensityOptions,
     DensityStart,
     best_fit,
+    climb_from,
     continue_from,
     make_prior,
 )
@@ -149,42 +150,30 @@ def find_solution(
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
     if drift == "auto":
         shapes = fit_shapes(some, n_classes, kinds, folds, options, rng)
-        drift = asks_for_drift(some, n_classes, folds, options, rng)
-        found = shapes[best_kind(shapes)]
-        if drift:
-            found = shape_under_drift(some, shapes, folds, options)
+        found, drift = weigh_drift(some, n_classes, shapes, folds, options, rng)
     elif len(kinds) > 1:
         found = best_shape(some, n_classes, kinds, folds, options, rng)
     else:
         found = one_shape(some, n_classes, kinds[0], options, rng)
-    if not drift and some is rows:
-        return found
     prior = moving(found.prior) if drift else found.prior
+    if some is rows and prior.drift_rows == found.prior.drift_rows:
+        return found
     start = replace(found.fit, expected=expect(rows, found.fit.density))
     return replace(found, fit=continue_from(rows, start, prior, options), prior=prior)
 
 
-def asks_for_drift(
-    rows: Rows, n_classes: int, folds: Array, options: DensityOptions, rng: Any
-) -> bool:
-    """Whether a drift of the domains predicts held-out rows better, beyond doubt.
+def weigh_drift(
+    rows: Rows,
+    n_classes: int,
+    shapes: dict[str, Chosen],
+    folds: Array,
+    options: DensityOptions,
+    rng: np.random.Generator,
+) -> tuple[Chosen, bool]:
+    """The shape of the classes, and whether domains drift beyond doubt.
 
-    Asked of more classes than are wanted: a class that is no Gaussian, or is in several
-    pieces, moves like a drift when its pieces do, until each piece has its own mix.
-    """
-    count = min(DECISIONS.drift_classes * n_classes, len(rows.X) // 2)
-    quick = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
-    found = one_shape(rows, count, "tied", quick, rng)
-    still = judge(rows, found.fit, found.prior, folds, quick)
-    moved = judge(rows, found.fit, moving(found.prior), folds, quick)
-    better, error = gain(moved.rows, still.rows)
-    return better > DECISIONS.sure * error
-
-
-def shape_under_drift(
-    rows: Rows, shapes: dict[str, Chosen], folds: Array, options: DensityOptions
-) -> Chosen:
-    """The shape of classes where domains drift.
+    Drift must predict held-out rows better than more classes do: a class that is no
+    Gaussian, or is in several pieces, seems to drift when the mix of its pieces moves.
 
     Where drift says more of the rows than the mixes do, domains are no judges of
     shapes: what tells domains best is what follows their drift. One covariance for all
@@ -192,13 +181,60 @@ def shape_under_drift(
     """
     best = shapes[best_kind(shapes)]
     rigid = shapes.get("tied", best)
+    kind = rigid.fit.density.kind
+    still, prior = rigid.judged[kind].rows, moving(rigid.prior)
+    moved = judge(rows, rigid.fit, prior, folds, options)
+    rigid.judged[f"{kind}, drift"] = moved
+    quick = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
+    count = min(DECISIONS.drift_classes * n_classes, len(rows.X) // 2)
+    more = one_shape(rows, count, kind, quick, rng)
+    more_still = judge(rows, more.fit, more.prior, folds, quick).rows
+    more_moved = judge(rows, more.fit, moving(more.prior), folds, quick).rows
+    better, error = gain(_best(moved.rows, more_moved), _best(still, more_still))
+    if better <= DECISIONS.sure * error:
+        return best, False
     one_mix = replace(rigid.prior, mix_rows=np.inf)
-    mixed = judge(rows, rigid.fit, one_mix, folds, options)
-    moved = judge(rows, rigid.fit, moving(rigid.prior), folds, options)
-    still = rigid.judged[rigid.fit.density.kind]
-    shift, _ = gain(still.rows, mixed.rows)
-    drift, _ = gain(moved.rows, still.rows)
-    return rigid if drift > DECISIONS.strong_drift * shift else best
+    mixed = judge(rows, rigid.fit, one_mix, folds, options).rows
+    drift, shift = gain(moved.rows, still)[0], gain(still, mixed)[0]
+    if drift <= DECISIONS.strong_drift * shift:
+        return best, True
+    start = centred_start(rows, n_classes, kind, rigid.prior, quick, rng)
+    fits = {
+        rigid.start: continue_from(rows, rigid.fit, prior, options),
+        start.name: climb_from(rows, start.labels, n_classes, kind, prior, options),
+    }
+    name = max(fits, key=lambda one: fits[one].objective)
+    return replace(rigid, fit=fits[name], prior=prior, start=name), True
+
+
+def _best(*judged: HeldOut) -> HeldOut:
+    return max(judged, key=lambda one: one.mean)
+
+
+def centred_start(
+    rows: Rows,
+    n_classes: int,
+    kind: str,
+    prior: Prior,
+    options: DensityOptions,
+    rng: np.random.Generator,
+) -> DensityStart:
+    """Components of the rows without the mean of their domain.
+
+    Domains that lie far apart become classes where drift is not known; without their
+    means, rows know the classes, but for the mixes.
+    """
+    seen = np.ones(rows.X.shape) if rows.gaps is None else rows.gaps.seen
+    heavy = rows.weight[:, None] * seen
+    own = np.eye(rows.n_domains)[rows.codes]
+    means = own.T @ (heavy * rows.X) / np.maximum(own.T @ heavy, TINY)
+    centred = replace(rows, X=(rows.X - means[rows.codes]) * seen)
+    fit = best_fit(centred, n_classes, kind, prior, options, rng)[1]
+    return DensityStart("centred", fit.expected.component_given_x.argmax(axis=1))
+
+
+def _best(*judged: HeldOut) -> HeldOut:
+    return max(judged, key=lambda one: one.mean)
 
 
 def moving(prior: Prior) -> Prior:

@@ -40,8 +40,8 @@ class Decisions:
         Standard errors by which drift must win, which costs accuracy if it is not
         there.
     drift_classes : int
-        Classes, for each that is wanted, of the density that is asked for drift: with
-        as many as wanted, classes in two pieces have a drift of .13 nats a row.
+        Classes, for each that is wanted, of the density that drift must beat: classes
+        in two pieces seem to drift by .13 nats a row.
     strong_drift : float
         Share of the shift's nats above which drift decides on the shape of classes:
         between .5 and 1 the choice on the development tables hardly changes.

@@ -291,6 +291,10 @@ class DomainMixture(FitsRows, HearsLooks):
         self.labels_ = self._most_probable(X, codes)
         return rows, fit
 
+    def _for_parts(self) -> Self:
+        """Densities are fitted to rows, not to counts of them."""
+        return self.set_params(by="shift") if self.by == "auto" else self
+
     # ---- looks --------------------------------------------------------------------
 
     def _hears_both(self, X: Any) -> bool:

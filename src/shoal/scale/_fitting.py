@@ -183,7 +183,7 @@ def learn(estimator: Any, drawn: Drawn, running: Running) -> Any:
         model = load(stored)
         running.note("learn", begun, len(table.X), resumed=len(running.data.parts))
         return model
-    model = clone(estimator)
+    model = clone(estimator)._for_parts()
     weight = model.domain_weight
     if isinstance(weight, str) and weight == "size":
         # the sample is even: the shares of all rows are those of the domains
