@@ -72,8 +72,8 @@ def test_under_strong_drift_one_covariance_speaks(seed):
     rng, domains = np.random.default_rng(seed), np.arange(1600) % 4
     labels = (rng.random(1600) < np.array([0.4, 0.6, 0.4, 0.6])[domains]).astype(int)
     X = rng.normal(size=(1600, 3)) * np.where(labels, 1.5, 1)[:, None]
-    X[:, 0] += 6 * labels
-    X[:, 1] += np.array([-2, 2, -2, 2.0])[domains]
+    X[:, [0, 2]] += 6 * labels[:, None]
+    X[:, 1] += np.array([-4, 1, 4, -1.0])[domains]
     model = DensityMixture(2, n_init=4, random_state=seed).fit(X, domains)
     assert model.drift_ is not None
     assert model.covariance_ == "tied"
