@@ -45,7 +45,7 @@ def gaussians():
 
 @pytest.mark.parametrize("algorithm_seed", range(20))
 def test_penguins_are_their_species(penguins, algorithm_seed):
-    model = DomainMixture(3, random_state=algorithm_seed)
+    model = DomainMixture(3, by="shift", random_state=algorithm_seed)
     classes = model.fit_predict(penguins.X, penguins.domains)
     assert matched_accuracy(penguins.labels, classes) >= 0.985
     truth = np.array(

@@ -312,18 +312,21 @@ class DomainMixture(FitsRows, HearsLooks):
                 "by='looks' takes no sparse matrix; use by='shift', or pass X.toarray()"
             )
         self.weighted_ = sample_weight is not None
-        self._listen_to(fit_looks(self, self.n_classes, X, domains, sample_weight))
+        weight = self.domain_weight
+        self._listen_to(
+            fit_looks(self, self.n_classes, weight, X, domains, sample_weight)
+        )
         self.route_ = only_route("looks", self.n_classes_)
 
     def _weigh(
         self, X: Array, codes: Array, sample_weight: Any, rng: np.random.Generator
     ) -> None:
         """Let looks speak where they should."""
+        names = self.domains_[codes]
+        weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            looks = fit_looks(
-                self, self.n_classes_, X, self.domains_[codes], sample_weight
-            )
+            looks = fit_looks(self, self.n_classes_, weight, X, names, sample_weight)
         self.route_ = choose_route(self, looks, X, codes, rng)
         if self.route_.by == "looks":
             self._listen_to(looks)

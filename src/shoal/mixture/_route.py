@@ -141,11 +141,16 @@ def held_out_gain(
 
 
 def fit_looks(
-    model: Any, n_classes: int | None, X: Array, domains: Any, sample_weight: Any
+    model: Any,
+    n_classes: int | None,
+    domain_weight: Any,
+    X: Array,
+    domains: Any,
+    sample_weight: Any,
 ) -> DensityMixture:
-    """The twin of a DomainMixture, with what both know."""
+    """The twin of a DomainMixture."""
     looks = DensityMixture(
-        n_classes, domain_weight=model.domain_weight, random_state=model.random_state
+        n_classes, domain_weight=domain_weight, random_state=model.random_state
     )
     return looks.fit(X, domains, sample_weight=sample_weight)
 
