@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/route.py
 
-Labels are seen by the scores alone. The rule was set while looking at the scores of seeds
-0 to 2 (development); seeds from 10 on are draws of the same labelled tables that it was
-not set on (confirmation), run once. Gaps are the column's mean for all but
+Labels are seen by the scores alone. The rule was set while looking at the scores of
+seeds 0 to 2 (development); seeds from 10 on are draws of the same labelled tables that
+it was not set on (confirmation), run once. Gaps are the column's mean for all but
 DensityMixture. Records already in results/tabular/route.json are not run again.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from _real import DEALS, TABLES
 from _record import FOLDER, Record
-from density import others
 
+from density import others
 from shoal import DDFA, DomainMixture
 from shoal.metrics import majority_accuracy, matched_accuracy
 

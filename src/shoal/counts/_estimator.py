@@ -55,7 +55,8 @@ class CountMixture(FittedCounts):
         Number of components; None: 20, as far as rows and columns allow.
     mixture : LatentShiftEstimator, default=None
         What finds classes among the components: it is cloned, and gets the number of
-        classes and the seed from here. None: ``DomainMixture(scale="global")``.
+        classes and the seed from here. None: a DomainMixture by shift, all components
+        on one scale.
     polish : bool, default=True
         Whether classes of counts are polished as bags. Never where the mixture tells
         them apart by looks.
@@ -186,7 +187,9 @@ class CountMixture(FittedCounts):
     def _head(self, rng: Any, **changes: Any) -> Any:
         """The mixture of components, not fitted; with the settings that it knows."""
         given = self.mixture
-        head = DomainMixture(scale="global") if given is None else clone(given)
+        head = (
+            DomainMixture(by="shift", scale="global") if given is None else clone(given)
+        )
         known = head.get_params(deep=False)
         shared = {
             "n_classes": self.n_classes,

@@ -226,15 +226,13 @@ def centred_start(
     """
     seen = np.ones(rows.X.shape) if rows.gaps is None else rows.gaps.seen
     heavy = rows.weight[:, None] * seen
-    own = np.eye(rows.n_domains)[rows.codes]
-    means = own.T @ (heavy * rows.X) / np.maximum(own.T @ heavy, TINY)
+    mass, sums = np.zeros((2, rows.n_domains, rows.X.shape[1]))
+    np.add.at(mass, rows.codes, heavy)
+    np.add.at(sums, rows.codes, heavy * rows.X)
+    means = sums / np.maximum(mass, TINY)
     centred = replace(rows, X=(rows.X - means[rows.codes]) * seen)
     fit = best_fit(centred, n_classes, kind, prior, options, rng)[1]
     return DensityStart("centred", fit.expected.component_given_x.argmax(axis=1))
-
-
-def _best(*judged: HeldOut) -> HeldOut:
-    return max(judged, key=lambda one: one.mean)
 
 
 def moving(prior: Prior) -> Prior:
