@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.density import DensityMixture, shift_and_drift
-from shoal.density._choose import Chosen, Judged, best_kind, take
+from shoal.density._choose import Chosen, Judged, best_kind, judge, one_shape, take
 from shoal.density._em import expect
 from shoal.density._evidence import column_log_densities
 from shoal.density._gaussian import Rows, find_gaps
+from shoal.density._starts import DensityOptions
 from shoal.probability import HeldOut
 
 
@@ -55,6 +56,16 @@ def test_domains_choose_the_shape_and_the_simplest_of_those_as_good():
     assert best_kind(shapes(tied=good, full=bad)) == "tied"
     first, second = held_out((-1.01, 1), (-1.0, -1), spread=1.0)  # within an error
     assert best_kind(shapes(tied=first, full=second)) == "tied"
+
+
+def test_a_sample_may_miss_domains():
+    """Those without a row are not judged, and the others count alike."""
+    rng = np.random.default_rng(0)
+    rows = Rows(rng.normal(size=(60, 2)), np.arange(60) % 3 * 2, np.ones(60), 6, None)
+    options = DensityOptions(n_init=2)
+    found = one_shape(rows, 2, "tied", options, rng)
+    judged = judge(rows, found.fit, found.prior, np.arange(60) % 2, options)
+    assert_allclose(judged.domains.weight, 1 / 60)
 
 
 def test_classes_in_pieces_are_no_drift():

@@ -136,6 +136,11 @@ def test_what_hears_shift_alone():
         assert (model.route_.by, model.route_.reason) == ("shift", "alone")
     model = DomainMixture(3, random_state=0).fit(sparse.csr_array(X), domains)
     assert model.route_.reason == "alone"
+    few = np.arange(len(X)) % 60  # five or six rows a domain
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", shoal.exceptions.IdentifiabilityWarning)
+        model = DomainMixture(3, random_state=0).fit(X, few)
+    assert model.route_.reason == "alone"
     with pytest.raises(ValueError, match="by='looks' takes no sparse matrix"):
         DomainMixture(3, by="looks").fit(sparse.csr_array(X), domains)
     with pytest.raises(ValueError, match="by must be one of 'auto', 'shift', 'looks'"):

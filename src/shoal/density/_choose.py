@@ -91,8 +91,8 @@ def judge(
         left_out = take(rows, test)
         of_rows[test] = expect(left_out, density).log_likelihood
         of_domains[test] = log_domain_given_x(left_out, density)
-    mass = np.bincount(rows.codes, weights=rows.weight, minlength=rows.n_domains)
-    fair = row_weights(rows.codes, (mass > 0) / (mass > 0).sum(), rows.weight)
+    present, codes = np.unique(rows.codes, return_inverse=True)
+    fair = row_weights(codes, np.full(len(present), 1 / len(present)), rows.weight)
     weight = rows.weight / rows.weight.sum()
     return Judged(HeldOut(of_rows, weight), HeldOut(of_domains, fair))
 

@@ -19,6 +19,9 @@ class MixtureSettings:
     route_folds: int = 3
     # Standard errors by which shift must beat guessing to have a say.
     route_doubt: float = 2.0
+    # Mean rows of a domain below which shift is heard alone: a mix and a drift for
+    # each of thousands of small domains cost five times the fit and know little.
+    route_rows_per_domain: int = 8
 
     # ---- evaluation ----
 

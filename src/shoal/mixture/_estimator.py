@@ -69,7 +69,7 @@ class DomainMixture(FitsRows, HearsLooks):
     by : {"auto", "shift", "looks"}, default="auto"
         What tells classes apart; "auto" hears both and chooses on held-out rows.
         Shift is heard alone with ``search=False``, with an ``expansion`` other than
-        "auto", and for sparse matrices.
+        "auto", for sparse matrices, and for fewer than 8 rows a domain.
     search : bool, default=True
         Compare features, several starts, merge/re-seed moves and penalties on
         held-out rows. False optimizes once with fixed penalties: many times faster,
@@ -258,7 +258,7 @@ class DomainMixture(FitsRows, HearsLooks):
         )
         rows, fit = self._fit_shift(X, codes, names, sample_weight, options, rng)
         self.route_ = only_route("shift", self.n_classes_)
-        if self._hears_both(X):
+        if self._hears_both(X, len(names)):
             self._weigh(X, codes, sample_weight, rng)
         self._warn_about(rows, options, fit)
         return self
@@ -297,12 +297,13 @@ class DomainMixture(FitsRows, HearsLooks):
 
     # ---- looks --------------------------------------------------------------------
 
-    def _hears_both(self, X: Any) -> bool:
+    def _hears_both(self, X: Any, n_domains: int) -> bool:
         return (
             self.by == "auto"
             and self.search
             and self.expansion == "auto"
             and not is_sparse(X)
+            and X.shape[0] >= SETTINGS.route_rows_per_domain * n_domains
         )
 
     def _hear_looks(self, X: Any, domains: Array, sample_weight: Any) -> None:
