@@ -167,7 +167,7 @@ def test_names_and_reruns_of_a_second_fit(cli, fitted: Path, tmp_path: Path):
     assert "E002" in ended.stdout
 
 
-def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
+def test_texts_are_of_one_class_each(cli, tmp_path: Path):
     rows = write_notes()
     rows.to_csv(tmp_path / "notes.csv", index=False)
     ended = cli(
@@ -177,12 +177,27 @@ def test_counts_and_text_are_topic_models(cli, tmp_path: Path):
     assert ended.code == 0, ended.stderr
     assert json.loads(ended.stdout)["data"]["unit"] == "rows"
     model = package.load(tmp_path / "texts")
-    assert type(model).__name__ == "DiscreteMixture"
+    assert type(model).__name__ == "CountMixture"
     assert_allclose(np.sort(model.prevalence_[:, 0]), [0.1, 0.5, 0.9], atol=0.1)
     assert cli("predict", "texts", "notes.csv", "--out", "rows.csv").code == 0
     classes = pd.read_csv(tmp_path / "rows.csv")["class"]
     is_sea = rows["note"].isin(NOTES["sea"])
     assert classes.groupby(is_sea).nunique().tolist() == [1, 1]
+
+
+def test_a_single_row_of_counts_for_each_domain_is_a_mix_of_words(cli, tmp_path: Path):
+    shops = {"north": [81, 6, 13], "south": [18, 48, 34], "west": [45, 30, 25]}
+    fruit = ["apple", "lime", "fig"]
+    table = pd.DataFrame.from_dict(shops, orient="index", columns=fruit)
+    table.rename_axis("shop").to_csv(tmp_path / "sales.csv")
+    ended = cli(
+        "fit", "sales.csv", "--domain", "shop", "--counts", "--k", "2",
+        "--bootstrap", "5", "--no-report", "--out", "sales",
+    )  # fmt: skip
+    assert ended.code == 0, ended.stderr
+    model = package.load(tmp_path / "sales")
+    assert type(model).__name__ == "DiscreteMixture"
+    assert_allclose(model.prevalence_.max(axis=1), [0.9, 0.8, 0.5], atol=0.02)
 
 
 def test_same_data_in_other_files(cli, fitted: Path, tmp_path: Path):

@@ -55,6 +55,33 @@ def test_layers_and_embeddings() -> None:
     assert space.feature_names == ["x0", "x1"]
 
 
+def test_genes_describe_the_classes_of_an_embedding() -> None:
+    table = read(CELLS, domain="donor", use_rep="X_pca", sample=20)
+    matrix, genes = table.described
+    assert genes == [f"gene{index}" for index in range(5)]
+    whole = read(CELLS, domain="donor")
+    assert_array_equal(matrix.toarray(), whole.X.toarray()[table.places])
+    assert whole.described is None
+
+
+def test_many_genes_are_wide() -> None:
+    whole = read(CELLS, domain="donor")
+    assert not whole.is_wide
+    genes = [f"gene{index}" for index in range(60)]
+    cells = SimpleNamespace(
+        X=np.ones((30, 60)) * np.arange(60),
+        obs=pd.DataFrame({"donor": list("abc") * 10}),
+        obs_names=[f"cell{index}" for index in range(30)],
+        var_names=genes,
+        layers={},
+        obsm={"X_pca": np.random.default_rng(0).normal(size=(30, 3))},
+    )
+    assert read(cells, domain="donor").is_wide
+    space = read(cells, domain="donor", use_rep="X_pca")
+    assert not space.is_wide
+    assert space.described[1] == genes
+
+
 @pytest.mark.parametrize("given", [{}, {"layer": "counts"}, {"use_rep": "X_pca"}])
 def test_batches_of_a_file(given: dict[str, Any]) -> None:
     table = read(CELLS, domain="donor", **given)

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal import DDFA, DiscreteMixture
+from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis._draws import prevalence_interval
 from shoal.metrics import matched_accuracy
-from shoal.report import SCHEMA, prevalence_records, rename, summarize
+from shoal.report import SCHEMA, prevalence_records, rename, render, summarize
 from shoal.report._settings import SETTINGS
 
 
@@ -316,3 +316,27 @@ def test_a_class_is_not_named_after_a_label_that_no_row_of_it_has(penguins):
     assert score["matching"]["c0"] == "large"
     assert sorted(score["matching"].values()) == ["large", "small"]
     assert score["accuracy"] == matched_accuracy(labels, classes)
+
+
+def test_genes_stand_for_an_embedding():
+    rng = np.random.default_rng(0)
+    sites = np.arange(200) % 4
+    types = rng.random(200) < np.array([0.1, 0.3, 0.7, 0.9])[sites]
+    points = rng.normal(size=(200, 2)) + 6 * types[:, None]
+    genes = rng.poisson(1 + 8 * types[:, None] * np.array([0, 1, 0]))
+    model = DomainMixture(2, search=False, random_state=0).fit(points, sites)
+    found = summarize(
+        model,
+        points,
+        sites,
+        kind="embedding",
+        described=(genes.astype(float), ["CD3", "CD19", "ACTB"]),
+    )
+    assert found["size"]["features"] == 3
+    for card in found["cards"]:
+        assert card["features"][0]["feature"] == "CD19"
+    assert {group["suggestion"] for group in found["classes"]} == {
+        "high CD19",
+        "low CD19",
+    }
+    assert "CD19" in render(found)

@@ -383,6 +383,7 @@ def summary_of(
         seed=work.seed,
         redact=output.redact,
         gaps=count_filled(table.frame, table.schema),
+        described=table.described,
         **options,
     )
     return output.allowed(summary)

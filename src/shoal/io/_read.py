@@ -220,6 +220,7 @@ class Tabulation:
             frame=shown,
             groups=self._groups(domains),
             places=self.frame.index.to_numpy(),
+            described=self.content.described,
         )
 
     # ---- the steps ----------------------------------------------------------------

@@ -175,7 +175,7 @@ def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
                 one["words"] = profile.top_words(counts, rows.features, index)
                 one["nearest"] = _nearest(counts, rows.features, index)
     elif rows.has_features:
-        columns, names = rows.numbers
+        columns, names = rows.known_by
         contrast = rows.contrast
         for index, one in enumerate(found):
             one["features"] = profile.top_features(
@@ -231,7 +231,9 @@ def _distance_to(
     rows: ReportRows, contrast: profile.Contrast | None, index: int
 ) -> Callable[[Array], Array]:
     """How far rows lie from the centre of a class, in spreads of each column."""
-    if contrast is None or is_sparse(rows.X) or rows.X.dtype.kind not in "biuf":
+    if contrast is None or rows.described is not None:
+        return lambda numbers: np.zeros(len(numbers))
+    if is_sparse(rows.X) or rows.X.dtype.kind not in "biuf":
         return lambda numbers: np.zeros(len(numbers))
     X = rows.filled
     centre, spread = contrast.mean[index], np.maximum(X.std(axis=0), 1e-300)

@@ -55,6 +55,8 @@ class ReportRows:
         Image of a row, given its number.
     show_rows : bool
         False where single rows must not appear.
+    described : pair of matrix and list of str, or None
+        What people know rows by, where that is not X: genes beside an embedding.
     """
 
     model: Any
@@ -69,6 +71,7 @@ class ReportRows:
     labels: Array | None = None
     images: Callable[[int], Any] | None = None
     show_rows: bool = True
+    described: tuple[Any, list[str]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -100,10 +103,20 @@ class ReportRows:
         """The filled rows as numbers, and the names of their columns."""
         return numeric_columns(self.filled, self.features)
 
+    @property
+    def known_names(self) -> list[str]:
+        """Names of what people know rows by."""
+        return self.described[1] if self.described else self.features
+
+    @cached_property
+    def known_by(self) -> tuple[Any, list[str]]:
+        """What classes are described by: genes beside an embedding, or ``numbers``."""
+        return self.described or self.numbers
+
     @cached_property
     def contrast(self) -> Contrast:
-        """Every column of ``numbers``, in each class against the rest."""
-        return contrast_features(self.numbers[0], self.proba)
+        """Every column of ``known_by``, in each class against the rest."""
+        return contrast_features(self.known_by[0], self.proba)
 
     def group_name(self, name: str, domains: list[int]) -> str:
         """Name of a group of domains, unless it is rare and rows must not be shown."""
@@ -137,6 +150,7 @@ def gather(
     labels: Any,
     kind: str,
     images: Any,
+    described: Any = None,
 ) -> ReportRows:
     """Check everything that came from outside, and predict every row once."""
     check_is_fitted(model)
@@ -160,6 +174,7 @@ def gather(
         if labels is None
         else _checked(np.asarray(labels), codes, "labels"),
         images=images,
+        described=described,
     )
 
 

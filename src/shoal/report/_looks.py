@@ -24,7 +24,7 @@ def describe_looks(rows: ReportRows, seed: int) -> Record | None:
     """
     if not rows.has_features or rows.has_words or not rows.show_rows:
         return None
-    columns, names = rows.numbers
+    columns, names = rows.known_by
     telling = np.abs(rows.contrast.difference).max(axis=0)
     order = np.argsort(-telling, kind="stable")[: SETTINGS.looks]
     chosen = sample_rows(rows.codes, SETTINGS.look_rows, seed)

@@ -50,6 +50,7 @@ def summarize(
     seed: int = 0,
     images: Callable[[int], Any] | None = None,
     gaps: Mapping[str, int] | None = None,
+    described: tuple[Any, Sequence[str]] | None = None,
 ) -> Record:
     """Put everything a report says into one dict.
 
@@ -101,6 +102,9 @@ def summarize(
         or an array of uint8.
     gaps : mapping of str to int, default=None
         Missing values that were filled in before the fit, by column.
+    described : pair of matrix and sequence of str, default=None
+        What people know rows by, where X says them nothing: rows by genes, and their
+        names, beside an embedding of cells.
 
     Returns
     -------
@@ -133,6 +137,7 @@ def summarize(
         labels=labels,
         kind=kind,
         images=images,
+        described=described and (described[0], list(described[1])),
     )
     rows = redacted(rows) if redact else rows
     about = {
@@ -187,7 +192,7 @@ def _size(rows: ReportRows) -> Record:
     return {
         "rows": whole,
         "sampled": rows.n_rows if whole > rows.n_rows else None,
-        "features": int(rows.X.shape[1]) if rows.has_features else None,
+        "features": len(rows.known_names) if rows.has_features else None,
         "domains": len(rows.domains),
         "classes": rows.n_classes,
         "unit": "words" if words else "rows",

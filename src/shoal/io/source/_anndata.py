@@ -6,6 +6,7 @@ and rows can be read in batches, which keeps large files out of memory.
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
-from shoal.io._files import check_memory, join, require
+from shoal.io._files import check_memory, fits, join, require
 from shoal.io._options import SourceOptions
 from shoal.io.source._format import Content, Format, is_sparse, readable
 
@@ -34,7 +35,20 @@ def read_h5ad(path: Path, options: SourceOptions) -> Content:
             kind=_kind(options),
             ids=rows.obs.index.to_numpy(),
             annotated=True,
+            described=_genes(file, options, rows.n_rows),
         )
+
+
+def _genes(
+    file: Any, options: SourceOptions, n_rows: int
+) -> tuple[Any, list[str]] | None:
+    """X and its genes, to describe classes of an embedding by, where memory allows."""
+    if not options.use_rep or "X" not in file:
+        return None
+    rows = H5adRows(file, replace(options, use_rep=None))
+    if not rows.names or rows.n_rows != n_rows or not fits(rows.n_numbers):
+        return None
+    return rows.take(0, n_rows), rows.names
 
 
 def h5ad_pieces(
@@ -70,7 +84,16 @@ def take_anndata(data: Any, options: SourceOptions) -> Content:
         kind=_kind(options),
         ids=np.asarray(data.obs_names),
         annotated=True,
+        described=_genes_in_memory(data) if options.use_rep else None,
     )
+
+
+def _genes_in_memory(data: Any) -> tuple[Any, list[str]] | None:
+    """X of an AnnData object, which may have none, and its genes."""
+    if data.X is None:
+        return None
+    matrix = sparse.csr_array(data.X) if is_sparse(data.X) else np.asarray(data.X)
+    return matrix, [str(name) for name in data.var_names]
 
 
 @contextlib.contextmanager

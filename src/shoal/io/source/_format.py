@@ -42,6 +42,9 @@ class Content:
         What reading noticed.
     decimal : str or None
         How the source writes numbers, where it was found.
+    described : pair of matrix and list of str, or None
+        What people know rows by, beside a matrix that says them nothing: genes beside
+        an embedding of cells.
     """
 
     frame: pd.DataFrame
@@ -54,6 +57,7 @@ class Content:
     by_file: str | None = None
     messages: tuple[Any, ...] = ()
     decimal: str | None = None
+    described: tuple[Any, list[str]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -69,8 +73,10 @@ class Content:
 
     def take(self, rows: Any) -> "Content":
         """Some of the rows: a slice, a mask or places."""
+        described = self.described
         return replace(
             self,
+            described=described and (described[0][rows], described[1]),
             frame=self.frame.iloc[rows],
             matrix=None if self.matrix is None else self.matrix[rows],
             ids=None if self.ids is None else np.asarray(self.ids)[rows],

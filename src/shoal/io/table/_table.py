@@ -73,6 +73,8 @@ class Table:
         The group of each domain, where a column of groups was named.
     places : ndarray of int or None
         Which row of its source each row is, from 0, whatever was left out.
+    described : pair of matrix and list of str, or None
+        What people know rows by, beside an ``X`` that says them nothing: genes.
     """
 
     X: Any
@@ -88,6 +90,7 @@ class Table:
     frame: Any = None
     groups: dict[Any, str] | None = None
     places: Array | None = None
+    described: tuple[Any, list[str]] | None = None
 
     @property
     def n_rows(self) -> int:
