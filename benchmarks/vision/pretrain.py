@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from shoal.vision import ImageSet, knn_monitor
 from shoal.vision._backbone import default_backbone
-from shoal.vision._checkpoint import read_checkpoint
+from shoal.vision._checkpoint import CheckpointFile
 from shoal.vision._devices import pick_device
 from shoal.vision._simclr import (
     Monitor,
@@ -183,8 +183,9 @@ def choose_epochs(
     args: argparse.Namespace, task: Pretext, monitor: Monitor | None, started: float
 ) -> Plan:
     """As many as fit into the minutes; a resumed run keeps its number."""
-    if args.checkpoint and args.checkpoint.exists():
-        return Plan(int(read_checkpoint(args.checkpoint)["plan"]["epochs"]), "resumed")
+    kept = CheckpointFile(args.checkpoint).read() if args.checkpoint else None
+    if kept is not None:
+        return Plan(int(kept["plan"]["epochs"]), "resumed")
     if args.epochs:
         return Plan(args.epochs, "as asked")
     before = {name: copy.deepcopy(m.state_dict()) for name, m in task.modules.items()}

@@ -3,7 +3,7 @@ import resource
 import pytest
 import torch
 
-from shoal.vision._checkpoint import read_checkpoint, write_checkpoint
+from shoal.vision._checkpoint import CheckpointFile
 
 STATE = {
     "weights": {"a": torch.arange(6.0).view(2, 3)},
@@ -14,8 +14,8 @@ STATE = {
 
 def test_what_is_written_comes_back(tmp_path):
     path = tmp_path / "new" / "run.pt"
-    write_checkpoint(path, STATE)
-    back = read_checkpoint(path)
+    CheckpointFile(path).write(STATE)
+    back = CheckpointFile(path).read()
     assert torch.equal(back["weights"]["a"], STATE["weights"]["a"])
     assert back["records"] == STATE["records"]
     assert [p.name for p in path.parent.iterdir()] == ["run.pt"]
@@ -23,10 +23,10 @@ def test_what_is_written_comes_back(tmp_path):
 
 def test_a_full_disk_keeps_the_previous_checkpoint(tmp_path, no_large_files):
     path = tmp_path / "run.pt"
-    write_checkpoint(path, STATE)
+    CheckpointFile(path).write(STATE)
     before = path.read_bytes()
     with pytest.raises(OSError, match="checkpoint of 0.4 MB not written") as caught:
-        write_checkpoint(path, {"weights": torch.zeros(100_000)})
+        CheckpointFile(path).write({"weights": torch.zeros(100_000)})
     assert "the previous checkpoint is unharmed" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     assert path.read_bytes() == before
@@ -44,10 +44,10 @@ def no_large_files():
 
 def test_damaged_checkpoints_are_named(tmp_path):
     path = tmp_path / "run.pt"
-    write_checkpoint(path, STATE)
+    CheckpointFile(path).write(STATE)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint.*delete it"):
-        read_checkpoint(path)
+        CheckpointFile(path).read()
     torch.save([1], path)
     with pytest.raises(ValueError, match="not a checkpoint of shoal"):
-        read_checkpoint(path)
+        CheckpointFile(path).read()

@@ -37,7 +37,12 @@ CheckpointPlace = str | os.PathLike[str] | CheckpointStore
 
 
 class CheckpointFile:
-    """A state in a file of its own."""
+    """A state in a file of its own: tensors, numbers and text, no code.
+
+    Parameters
+    ----------
+    path : path
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -46,67 +51,53 @@ class CheckpointFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """The state in the file, if there is one."""
-        return read_checkpoint(self.path) if self.path.exists() else None
+        """The state in the file, if there is one; tensors land on the CPU.
+
+        Raises
+        ------
+        ValueError
+            When the file is damaged, or would run code.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            state = torch.load(self.path, map_location="cpu", weights_only=True)
+        except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(
+                f"{self} is not a checkpoint of shoal: {reason}; delete it or pass "
+                "resume=False"
+            ) from error
+        if not isinstance(state, dict):
+            raise ValueError(f"{self} is not a checkpoint of shoal")
+        return state
 
     def write(self, state: dict[str, Any] | None) -> None:
-        """Replace the file, from the first process."""
-        if state is not None:
-            write_checkpoint(self.path, state)
+        """Replace the file, from the first process; whole, or it stays as it was.
+
+        Raises
+        ------
+        OSError
+            When the disk is full or cannot be written.
+        """
+        if state is None:
+            return
+        content = io.BytesIO()
+        torch.save(state, content)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, content.getbuffer(), durable=True)
+        except OSError as error:
+            there = self.path.exists()
+            kept = "the previous checkpoint is unharmed" if there else "none exists"
+            raise OSError(
+                error.errno,
+                f"checkpoint of {content.getbuffer().nbytes / 1e6:.1f} MB not written: "
+                f"{error.strerror}; {kept}; free some space and run again to resume",
+                str(self),
+            ) from error
 
 
 def open_store(place: CheckpointPlace) -> CheckpointStore:
     """A file by its path, or the store that is given."""
     return place if isinstance(place, CheckpointStore) else CheckpointFile(place)
-
-
-def write_checkpoint(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
-    """Write tensors, numbers and text under a temporary name, then rename.
-
-    Parameters
-    ----------
-    path : path
-        The checkpoint. Whatever goes wrong, the previous one stays as it was.
-    state : dict
-        Nested dicts and lists of tensors, numbers, text and None.
-
-    Raises
-    ------
-    OSError
-        When the disk is full or cannot be written.
-    """
-    path = Path(path)
-    content = io.BytesIO()
-    torch.save(state, content)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content.getbuffer(), durable=True)
-    except OSError as error:
-        kept = "the previous checkpoint is unharmed" if path.exists() else "none exists"
-        raise OSError(
-            error.errno,
-            f"checkpoint of {content.getbuffer().nbytes / 1e6:.1f} MB not written: "
-            f"{error.strerror}; {kept}; free some space and run again to resume",
-            os.fspath(path),
-        ) from error
-
-
-def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what :func:`write_checkpoint` wrote; tensors land on the CPU.
-
-    Raises
-    ------
-    ValueError
-        When the file is damaged, or would run code.
-    """
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
-            f"{os.fspath(path)} is not a checkpoint of shoal: {reason}; delete it or "
-            "pass resume=False"
-        ) from error
-    if not isinstance(state, dict):
-        raise ValueError(f"{os.fspath(path)} is not a checkpoint of shoal")
-    return state

@@ -21,7 +21,7 @@ from shoal.engine._ray import connected
 from shoal.exceptions import CodedError
 from shoal.io._files import require
 from shoal.validation import check_whole
-from shoal.vision._checkpoint import CheckpointStore, read_checkpoint, write_checkpoint
+from shoal.vision._checkpoint import CheckpointFile, CheckpointStore
 from shoal.vision._settings import SETTINGS
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class _RayCheckpoints:
         if checkpoint is None:
             return None
         with checkpoint.as_directory() as folder:
-            return read_checkpoint(Path(folder, FILE))
+            return CheckpointFile(Path(folder, FILE)).read()
 
     def write(self, state: dict[str, Any] | None) -> None:
         """Report a state; all workers wait for each other here."""
@@ -131,7 +131,7 @@ class _RayCheckpoints:
             return
         records = state["records"][-1:]
         with tempfile.TemporaryDirectory() as folder:
-            write_checkpoint(Path(folder, FILE), state)
+            CheckpointFile(Path(folder, FILE)).write(state)
             ray.train.report(
                 {"steps": state["steps_done"], **(records[0] if records else {})},
                 checkpoint=ray.train.Checkpoint.from_directory(folder),
