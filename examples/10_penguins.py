@@ -7,10 +7,9 @@ domain's instrument. Here it is a species.
     python examples/10_penguins.py
 """
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_penguins
+from shoal_bench.beside import print_comparison
 
 data = load_penguins()
 model = DomainMixture(random_state=0).fit(data.X, data.domains)

@@ -8,10 +8,9 @@ are the desert's own. Animals are caught again and again, so rows are not indepe
 
 from pathlib import Path
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_portal_rodents
+from shoal_bench.beside import print_comparison
 
 FILE = Path(__file__).parent / "data" / "portal_rodent_2016-03-10.csv.xz"
 

@@ -6,10 +6,9 @@ deal and what a population looks like hardly: what shoal asks for.
     SHOAL_DATA_DIR=... python examples/30_asteroids.py
 """
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_asteroids
+from shoal_bench.beside import print_comparison
 
 data = load_asteroids()
 model = DomainMixture(3, random_state=0).fit(data.X, data.domains)

@@ -6,10 +6,9 @@ finding, and those differ a little between clinics: the assumption holds only ro
     SHOAL_DATA_DIR=... python examples/40_thyroid.py
 """
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_thyroid
+from shoal_bench.beside import print_comparison
 
 data = load_thyroid()
 model = DomainMixture(3, random_state=0).fit(data.X, data.domains)

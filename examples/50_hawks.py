@@ -6,10 +6,9 @@ as they should, but so does their mix: k-means, which ignores the years, does be
     SHOAL_DATA_DIR=... python examples/50_hawks.py
 """
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_hawks
+from shoal_bench.beside import print_comparison
 
 data = load_hawks()
 model = DomainMixture(3, random_state=0).fit(data.X, data.domains)

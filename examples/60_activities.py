@@ -7,10 +7,9 @@ shoal finds people, not activities. The example is here for the verdict.
     SHOAL_DATA_DIR=... python examples/60_activities.py
 """
 
-from _compare import print_comparison
-
 from shoal import DomainMixture
 from shoal.datasets import load_activities
+from shoal_bench.beside import print_comparison
 
 data = load_activities()
 model = DomainMixture(6, random_state=0).fit(data.X, data.domains)

@@ -11,12 +11,12 @@ clothes from the shops alone. Networks on the pixels themselves: 70_fashion_imag
 from pathlib import Path
 
 import numpy as np
-from _compare import print_comparison
 from sklearn.decomposition import PCA
 from sklearn.utils import Bunch
 
 from shoal import DomainMixture
 from shoal.probability import normalize_rows
+from shoal_bench.beside import print_comparison
 from shoal_bench.datasets.idx import read_idx
 
 FOLDER = Path(__file__).parent / "data"

@@ -1,6 +1,8 @@
 """Every example runs, and says what its page says."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from shoal.datasets._files import DATA_DIR
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
+ALONE = [path for path in EXAMPLES if path.stem[0] == "0"]
 # Their data do not come with the project.
 ON_REQUEST = [
     path for path in EXAMPLES if path.stem[:2] in ("30", "40", "50", "60", "70")
@@ -30,8 +33,37 @@ def run(example: Path) -> str:
     return result.stdout
 
 
+def example(stem: str) -> Path:
+    return next(path for path in EXAMPLES if path.stem == stem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
+def test_each_of_the_six_runs_when_copied_alone(path: Path, tmp_path: Path):
+    """What it prints is what its page shows; if not: scripts/figures/gallery.py."""
+    alone = Path(shutil.copy(path, tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", alone.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    page = Path(__file__).parents[1] / "docs" / "gallery" / f"{path.stem}.txt"
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert "\n".join(lines) + "\n" == page.read_text(encoding="utf-8")
+    assert (tmp_path / f"{path.stem}.png").stat().st_size > 5_000
+
+
+def test_no_example_needs_a_file_of_its_neighbours():
+    for path in EXAMPLES:
+        imported = re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+        beside = {other.stem for other in path.parent.glob("*.py")}
+        assert not set(imported) & beside
+
+
 def test_penguins_example():
-    text = run(EXAMPLES[0])
+    text = run(example("10_penguins"))
     accuracy = {
         line[:28].strip(): float(line[28:].split()[0])
         for line in text.splitlines()[2:6]
@@ -42,7 +74,7 @@ def test_penguins_example():
 
 
 def test_rodents_example():
-    text = run(EXAMPLES[1])
+    text = run(example("20_rodents"))
     assert text.count("verdict: caution") == 2
 
 

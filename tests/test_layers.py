@@ -22,7 +22,7 @@ FLOORS = (
     ("counts",),
     ("metrics", "engine", "io"),
     ("datasets", "report"),
-    ("scale", "vision"),
+    ("scale", "vision", "app"),
     ("cli",),
     ("shoal_bench",),
     ("shoal", "__main__"),  # the doors

@@ -1,6 +1,5 @@
 """Fitted estimators of several kinds, their summaries, and eyes to read pages with."""
 
-import shutil
 from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
@@ -15,6 +14,10 @@ from shoal.analysis._bootstrap import Intervals
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import load_penguins
 from shoal.report import summarize
+from support.browsing import browser, serious_violations
+
+# fixtures of this folder's tests
+__all__ = ["browser", "serious_violations"]
 
 NAMES = ["Adelie", "Gentoo", "Chinstrap"]
 
@@ -162,39 +165,6 @@ def texts():
     counts, towns, _, frame = make_texts()
     model = DiscreteMixture(2, input="counts", random_state=0).fit(counts, towns)
     return model, counts, towns, frame
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A real Chromium; `make test` installs it."""
-    from playwright.sync_api import sync_playwright
-
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.fail("no chromium on the PATH: run scripts/install_chromium.sh")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="session")
-def serious_violations():
-    """Function from an open page to what axe-core finds serious or critical in it."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-
-    def serious_violations(page: Any) -> list[tuple[str, list[str]]]:
-        found = axe.Axe().run(page).response["violations"]
-        return [
-            (one["id"], [str(node["target"]) for node in one["nodes"]])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-
-    return serious_violations
 
 
 # ---- reading pages -----------------------------------------------------------------

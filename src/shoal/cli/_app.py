@@ -21,6 +21,7 @@ from shoal.cli._name import name
 from shoal.cli._predict import predict
 from shoal.cli._pretrain import pretrain
 from shoal.cli._report import report
+from shoal.cli._serve import app as page_to_drop_on
 from shoal.cli._version import version
 
 #: Every command and the example that its help shows; a test runs them in this order.
@@ -37,6 +38,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     pretrain: "shoal pretrain photos --epochs 2",
     embed: "shoal embed photos --weights photos-encoder",
+    page_to_drop_on: "shoal app --seconds 1",
     **dict(point.load() for point in entry_points(group="shoal.commands")),
     explain: "shoal explain W139",
     version: "shoal version",

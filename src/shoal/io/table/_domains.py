@@ -104,8 +104,8 @@ def learn_domains(
     return domains, ~empty, rule, messages
 
 
-def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
-    """E106, with the columns that could be meant."""
+def domain_candidates(frame: pd.DataFrame) -> list[tuple[str, int]]:
+    """Columns that could say where a row comes from, and how many values they have."""
     known = [str(name) for name in frame.columns]
     found = []
     for name in known:
@@ -117,7 +117,12 @@ def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
         if sensible and not looks_like_label(name, n_values, n_rows, known):
             found.append((name, n_values))
     found = [one for one in found if one[1] > 2 or _names_place(one[0])] or found
-    found.sort(key=lambda one: not _names_place(one[0]))
+    return sorted(found, key=lambda one: not _names_place(one[0]))
+
+
+def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
+    """E106, with the columns that could be meant."""
+    found = domain_candidates(frame)
     hint = "candidates: " + join([f"{name} ({n} values)" for name, n in found], 4)
     if not found:
         where = "--domain-file" if matrix else "--domain"

@@ -1,0 +1,275 @@
+"""Tables that were dropped, and what became of them: folders that outlive the page."""
+
+import json
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shoal.app._settings import PAGE
+from shoal.io._files import write_whole
+
+Record = dict[str, Any]
+
+STAGE = re.compile(r"^\[(\d+)/(\d+)\] (.*?)(?: \(.*\))?$")
+#: Options of ``shoal fit`` that the page may set, and what their values may be.
+OPTIONS = {
+    "domain": None,
+    "label": None,
+    "k": re.compile(r"\d{1,3}"),
+    "impute": re.compile("median|mean|drop"),
+}
+
+
+class BadRequestError(ValueError):
+    """Something asked for that cannot be done, in a line for people."""
+
+
+class Job:
+    """One table and its fit, in a folder of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the table, ``job.json``, ``progress.log``, ``result.json`` and ``run``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """Its name in addresses."""
+        return self.folder.name
+
+    @property
+    def run(self) -> Path:
+        """Folder of the results."""
+        return self.folder / "run"
+
+    def kept(self) -> Record:
+        """What was written down of it."""
+        return json.loads((self.folder / "job.json").read_text(encoding="utf-8"))
+
+    def keep(self, **changes: Any) -> None:
+        """Write changes down, so that a restart knows them."""
+        path = self.folder / "job.json"
+        before = self.kept() if path.exists() else {}
+        write_whole(path, json.dumps(before | changes).encode())
+
+    @property
+    def table(self) -> Path:
+        """The file that was dropped."""
+        return self.folder / self.kept()["name"]
+
+    # ---- how it goes ----------------------------------------------------------------
+
+    def status(self) -> str:
+        """One of new, running, done, failed, cancelled and interrupted."""
+        said = str(self.kept()["status"])
+        if said != "running" or (self.process and self.process.poll() is None):
+            return said
+        # it ended without this page: the page was stopped, or is about to notice
+        return self._ending(None)
+
+    def _ending(self, cancelled: bool | None) -> str:
+        document = self.result()
+        if document.get("status") in ("ok", "warning") and self.run.is_dir():
+            return "done"
+        if cancelled:
+            return "cancelled"
+        return "failed" if document.get("status") == "error" else "interrupted"
+
+    def result(self) -> Record:
+        """The document that the fit printed; empty while there is none."""
+        try:
+            text = (self.folder / "result.json").read_text(encoding="utf-8")
+            return json.loads(text) if text.strip() else {}
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+
+    def progress(self) -> Record:
+        """The stage that the fit has announced last."""
+        try:
+            lines = (self.folder / "progress.log").read_text(errors="replace")
+        except FileNotFoundError:
+            lines = ""
+        stages = [found for line in lines.splitlines() if (found := STAGE.match(line))]
+        if not stages:
+            return {"stage": 0, "stages": 1, "text": "starting"}
+        number, of, text = stages[-1].groups()
+        return {"stage": int(number), "stages": int(of), "text": text}
+
+    def describe(self) -> Record:
+        """Everything that the page shows of it."""
+        kept, status = self.kept(), self.status()
+        found: Record = {"id": self.id, "status": status, **kept, "progress": None}
+        found["status"] = status
+        document = self.result()
+        found["messages"] = document.get("messages", [])
+        if status == "running":
+            found["progress"] = self.progress()
+        if status == "done":
+            data = document["data"]
+            found |= {key: data[key] for key in ("verdict", "evidence", "prevalence")}
+            found["classes"] = [
+                one | {"name": kept.get("names", {}).get(one["id"], one["name"])}
+                for one in data["classes"]
+            ]
+            found["files"] = sorted(p.name for p in self.run.iterdir() if p.is_file())
+        return found
+
+    # ---- what is done with it -------------------------------------------------------
+
+    def start(self, options: Mapping[str, Any]) -> None:
+        """Fit the table in a process of its own."""
+        arguments = fit_arguments(options)
+        for name in ("result.json", "progress.log"):
+            (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.run, ignore_errors=True)
+        command = ["fit", str(self.table), *arguments, f"--out={self.run}"]
+        with (
+            (self.folder / "result.json").open("wb") as out,
+            (self.folder / "progress.log").open("wb") as log,
+        ):
+            self.process = subprocess.Popen(
+                shoal_command(*command),
+                stdout=out,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+        self.keep(status="running", options=dict(options), names={})
+        threading.Thread(target=self._watch, args=(self.process,), daemon=True).start()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        with self.lock:
+            if process is self.process and self.kept()["status"] == "running":
+                self.keep(status=self._ending(None))
+
+    def cancel(self) -> None:
+        """Stop the fit; what it wrote is put away as after Ctrl-C."""
+        process = self.process
+        if process is None or process.poll() is not None:
+            raise BadRequestError("nothing is running for this table")
+        with self.lock:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(PAGE.seconds_to_end)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            self.keep(status=self._ending(cancelled=True))
+
+    def rename(self, names: Mapping[str, Any]) -> None:
+        """Give the classes names, in the model, the tables and the report."""
+        pairs = {str(key): str(name).strip() for key, name in names.items()}
+        if not pairs or not all(pairs.values()):
+            raise BadRequestError("every class needs a name")
+        given = [f"--set={key}={name}" for key, name in pairs.items()]
+        done = subprocess.run(
+            shoal_command("name", str(self.run), *given), capture_output=True
+        )
+        if done.returncode:
+            message = json.loads(done.stdout)["messages"][-1]
+            raise BadRequestError(f"{message['text']}; {message['hint']}")
+        self.keep(names=self.kept().get("names", {}) | pairs)
+
+    def packed(self) -> Path:
+        """All results in one file."""
+        archive = shutil.make_archive(str(self.folder / "results"), "zip", self.run)
+        return Path(archive)
+
+
+def fit_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options of the page as those of the command; an unknown one is refused."""
+    if not options.get("domain"):
+        raise BadRequestError("choose the column that says where a row comes from")
+    arguments = []
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise BadRequestError(f"there is no option {name!r}")
+        if value in (None, ""):
+            continue
+        allowed = OPTIONS[name]
+        if allowed is not None and not allowed.fullmatch(str(value)):
+            raise BadRequestError(f"{name} cannot be {value!r}")
+        arguments.append(f"--{name}={value}")
+    return arguments
+
+
+def shoal_command(*arguments: str) -> list[str]:
+    """A command line of this very shoal, which answers in JSON."""
+    return [sys.executable, "-m", "shoal", *arguments, "--json", "--no-color"]
+
+
+class JobStore:
+    """All jobs of a folder.
+
+    Parameters
+    ----------
+    root : Path
+        Made if it is not there.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        found = sorted(path.parent for path in root.glob("*/job.json"))
+        self.jobs = {folder.name: Job(folder) for folder in found}
+
+    def make(self, name: str) -> Job:
+        """An empty job for a file of this name."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        folder = self.root / f"{stamp}-{secrets.token_hex(3)}"
+        folder.mkdir()
+        job = Job(folder)
+        job.keep(name=safe_name(name), status="new", made=stamp)
+        self.jobs[job.id] = job
+        return job
+
+    def drop(self, job: Job) -> None:
+        """Forget a job and all its files."""
+        if job.status() == "running":
+            raise BadRequestError("cancel the run first")
+        self.jobs.pop(job.id, None)
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    def running(self) -> Job | None:
+        """The job that is being fitted, if any."""
+        going = (job for job in self.jobs.values() if job.status() == "running")
+        return next(going, None)
+
+    def start(self, job: Job, options: Mapping[str, Any]) -> None:
+        """Fit a job, if no other is being fitted."""
+        busy = self.running()
+        if busy is not None:
+            raise BadRequestError(
+                f'"{busy.kept()["name"]}" is being fitted: wait or cancel'
+            )
+        job.start(options)
+
+
+def safe_name(name: str) -> str:
+    """A file name without what a file system or a command could misread.
+
+    Examples
+    --------
+    >>> safe_name("../../etc/pass wd.csv"), safe_name("-rf"), safe_name("job.json")
+    ('pass wd.csv', 'table-rf', 'table-job.json')
+    """
+    plain = re.sub(r"[^\w. ()+-]", "_", re.split(r"[/\\]", name)[-1]).strip()
+    plain = plain[-PAGE.name_letters :]
+    own = {"job.json", "result.json", "progress.log", "run", "results.zip"}
+    if not plain or plain[0] in ".-" or plain in own:
+        return f"table{'' if plain[:1] in ('.', '-') else '-'}{plain}"
+    return plain
