@@ -6,12 +6,15 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
 from shoal import __version__
 from shoal.cli import main
+from shoal.io import write_assignments
+from shoal.io._shown import write_rows
 
 
 def run(*arguments: str) -> int:
@@ -68,3 +71,18 @@ def test_standard_output_holds_one_thing(
 def test_the_version(capsys: Any) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out == f"shoal {__version__}\n"
+
+
+def test_shares_have_the_digits_that_they_have(tmp_path: Path) -> None:
+    """0.465 and not 0.46499999999999997; what is small keeps its digits."""
+    values = np.array([1 - 0.535, 1 / 3, 1e-20, 2e-4 / 3, 0.1 + 0.2, 1.0, 12.1])
+    expected = ["0.465", "0.333333333333333", "1e-20", repr(2e-4 / 3), "0.3", "1.0"]
+    frame = pd.DataFrame({"p": values, "q": values.astype(np.float32)})
+    for plain in (False, True):
+        write_assignments(tmp_path / "x.csv", [frame], plain_csv=plain)
+        lines = (tmp_path / "x.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[0] for line in lines] == [*expected, "12.1"]
+        assert lines[0].endswith(",0.465")
+        file = io.StringIO()
+        write_rows(file, [[value] for value in values.tolist()], plain=plain)
+        assert file.getvalue().split() == [*expected, "12.1"]

@@ -106,6 +106,9 @@ def test_text_is_located():
     message = r"X has text in column 'v' \(row 1: 'heavy'\); encode it as numbers"
     with pytest.raises(ValueError, match=message):
         check(frame)
+    how = r"or drop it: table = shoal\.io\.read\(X, domain=domains\), then fit\("
+    with pytest.raises(ValueError, match=how):
+        check(frame.astype({"v": "category"}))
     with pytest.raises(ValueError, match=r"X has text in column 1 \(row 1: 'heavy'\)"):
         check([[1, 3], [2, "heavy"]])
 

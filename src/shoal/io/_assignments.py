@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, require, whole_file, writable
 from shoal.io._settings import READING
-from shoal.io._shown import cell
+from shoal.io._shown import DIGITS, LEAST_SHARE, cell
 from shoal.io.table._table import Table
 from shoal.validation import encode_domains
 
@@ -115,10 +115,21 @@ def _write_csv(path: Path, batches: Iterable[pd.DataFrame], *, plain: bool) -> i
     n_rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         for number, frame in enumerate(batches):
-            frame = frame if plain else _with_safe_cells(frame)
+            frame = _with_neat_shares(frame if plain else _with_safe_cells(frame))
             frame.to_csv(file, index=False, header=number == 0, lineterminator="\n")
             n_rows += len(frame)
     return n_rows
+
+
+def _with_neat_shares(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame, its shares as :func:`shoal.io._shown.neat` makes them."""
+    rounded = frame.copy(deep=False)
+    for name in frame.columns[frame.dtypes == np.float64]:
+        values = frame[name].to_numpy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_share = (np.abs(values) >= LEAST_SHARE) & (np.abs(values) <= 1)
+            rounded[name] = np.where(is_share, np.round(values, DIGITS), values)
+    return rounded
 
 
 def _with_safe_cells(frame: pd.DataFrame) -> pd.DataFrame:

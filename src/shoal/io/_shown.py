@@ -23,6 +23,9 @@ SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 FORMULA = re.compile(r"'*[=+\-@＝＋－＠]")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?")
 
+# Shares are computed to about so many decimals; of smaller ones all digits are kept.
+DIGITS, LEAST_SHARE = 15, 1e-3
+
 
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Text with its control characters spelled out, as JSON spells them.
@@ -81,9 +84,20 @@ def uncell(text: str) -> str:
     return text[1:] if text[:1] == "'" and FORMULA.match(text) else text
 
 
+def neat(value: Any) -> Any:
+    """A share without the digits that are only rounding error; others as they are.
+
+    >>> neat(1 - 0.535), neat(1e-20), neat(-5), neat("a")
+    (0.465, 1e-20, -5, 'a')
+    """
+    is_share = isinstance(value, float) and LEAST_SHARE <= abs(value) <= 1
+    return round(value, DIGITS) if is_share else value
+
+
 def write_rows(
     file: TextIO, rows: Iterable[Sequence[Any]], *, plain: bool = False
 ) -> None:
     """Rows as CSV; ``plain`` leaves their text as it is."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerows(rows if plain else ([cell(one) for one in row] for row in rows))
+    for row in rows:
+        writer.writerow([neat(one if plain else cell(one)) for one in row])

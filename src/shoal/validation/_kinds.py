@@ -144,6 +144,13 @@ def explain(X: Any, error: Exception) -> str:
     return f"X cannot be read as a table of numbers: {' '.join(said.split())}"
 
 
+# For tables with names, whose words the reader of files knows how to encode.
+READ = (
+    ": table = shoal.io.read(X, domain=domains), then fit(table.X, table.domains), "
+    "does as `shoal fit` does"
+)
+
+
 def _locate_value(X: Any) -> str:
     """Say which entry is not a number."""
     table = np.asarray(X, dtype=object)
@@ -165,7 +172,8 @@ def _locate_value(X: Any) -> str:
             )
         except ValueError:
             if isinstance(value, (str, bytes)):
-                return f"X has text in {place}: {shown(value)}); {fix}"
+                told = f"X has text in {place}: {shown(value)}); {fix}"
+                return told + READ if column_names(X) else told
             return f"X has no number in {place}: {shown(value)}); {fix}"
         except OverflowError:
             return f"X has a number too large in {place}: {shown(value)}); rescale it"
