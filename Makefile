@@ -11,7 +11,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: demo test lint types check slow bench bench-check browser docs pages clean
+.PHONY: demo test lint types check slow bench bench-check browser docs pages clean \
+	lock lowest audit
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
@@ -51,15 +52,37 @@ docs: $(VENV)/.test
 pages: $(VENV)/.demo
 	$(BIN)/python scripts/update_readme.py
 
-$(VENV)/.demo: pyproject.toml constraints.txt
+# By hash from locks/; where a lock cannot serve, this is said and constraints.txt decides
+# (LOCKED=1 stops instead).
+$(VENV)/.demo: pyproject.toml constraints.txt locks/demo.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	$(BIN)/python scripts/lock.py --install demo
 	touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt
+$(VENV)/.test: pyproject.toml constraints.txt locks/test.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python scripts/lock.py --install test
 	touch $@ $(VENV)/.demo
+
+# The locks and their SBOM anew, after a change of pyproject.toml.
+lock:
+	$(PYTHON) scripts/lock.py
+
+# The lowest versions that pyproject.toml allows, in an environment of their own; also
+# with another Python: make lowest PYTHON=python3.13 (TESTS= says which tests).
+TESTS ?= tests
+lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/lowest.txt \
+		-e ".[parquet,faiss,boost,anndata]" hypothesis pytest polars
+	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -m "not slow" $(TESTS)
+
+# Known holes in what the lock holds; needs the network and is no part of make test.
+audit:
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet pip-audit
+	$(VENV)-audit/bin/pip-audit --no-deps --disable-pip -r locks/test.txt
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info
