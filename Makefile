@@ -61,7 +61,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt locks/demo.txt
 
 $(VENV)/.test: pyproject.toml constraints.txt locks/test.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python scripts/lock.py --install test
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/.demo
 
 # The locks and their SBOM anew, after a change of pyproject.toml.

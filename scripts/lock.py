@@ -33,6 +33,8 @@ HEADER = (
     "# with packages that no hash holds.\n--only-binary :all:\n"
 )
 DIFFERS = "DO NOT MATCH THE HASHES"
+# Of these the lock holds one build, for processors alone; elsewhere there are others.
+BUILDS = {"torch"}
 
 
 def main() -> int:
@@ -60,7 +62,9 @@ def install(name: str) -> int:
     """Install by the lock, and the package; 1 where a lock was to hold and did not."""
     lock, strict = f"locks/{name}.txt", bool(os.environ.get("LOCKED"))
     got = pip("install", "--require-hashes", "-r", lock)
-    if DIFFERS in got.stderr or (got.returncode and strict):
+    differing = set(re.findall(r"(?m)^ +([\w.-]+)==\S* from ", got.stderr))
+    forged = DIFFERS in got.stderr and not differing <= BUILDS
+    if forged or (got.returncode and strict):
         print(got.stderr, f"{lock} was not installed", file=sys.stderr)
         return 1
     package = ["install", "-c", "constraints.txt", "-e", WANTED[name]]
@@ -136,6 +140,8 @@ def lock_lines(found: dict[str, dict], known: dict[str, list[str]]) -> Iterator[
 def hashes_of(name: str, one: dict) -> list[str]:
     """Of the wheel that pip took, and of all others of that version that we test on."""
     own = one["download_info"]["archive_info"]["hashes"]["sha256"]
+    if "+" in one["metadata"]["version"]:  # others of that version are other builds
+        return [own]
     pattern = r'/([^/"]+\.whl)#sha256=([0-9a-f]{64})"'
     fit = [
         digest
