@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shoal.io._images import list_images, read_pixels
     from shoal.io._read import read
     from shoal.io.model._models import load, read_manifest, save
+    from shoal.io.model._sign import sign
     from shoal.io.table._schema import Schema
     from shoal.io.table._table import Column, Message, Table
 
@@ -33,6 +34,7 @@ __all__ = [
     "read_manifest",
     "read_pixels",
     "save",
+    "sign",
     "write_assignments",
 ]
 
@@ -53,6 +55,7 @@ __getattr__, __dir__ = _lazy_names(
         "read_manifest": "shoal.io.model._models",
         "read_pixels": "shoal.io._images",
         "save": "shoal.io.model._models",
+        "sign": "shoal.io.model._sign",
         "write_assignments": "shoal.io._assignments",
     },
 )

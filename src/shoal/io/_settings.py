@@ -97,3 +97,38 @@ class ReadingSettings:
 
 
 READING = ReadingSettings()
+
+
+@dataclass(frozen=True)
+class LoadingSettings:
+    """What one load of a model may take, whatever its folder asks for."""
+
+    # Memory of what is decoded: so many bytes for each byte of the folder (class ids of
+    # rows take one byte in a file and eight in memory, beside the file itself), and so
+    # many more. Never more than the share `room` of the free memory.
+    bytes_per_byte: int = 12
+    more_bytes: int = 512 * 2**20
+    # Values in all JSON trees together. A vocabulary of 100,000 rows of ten columns has
+    # a million; each takes microseconds, and all of them stay below a minute.
+    nodes: int = 4_000_000
+    # An object costs as many as this: when it is asked for probabilities, it takes a
+    # hundred times longer than a value takes to be read.
+    nodes_per_object: int = 40
+    # Trees of JSON go this deep: a fitted pipeline in a calibration has some sixty
+    # levels, and Python itself ends at some three hundred.
+    nesting: int = 150
+    # Files of a folder: a model has one for each object of scikit-learn, a dozen.
+    files: int = 1_000
+    # The widest that anything may say it is (columns, classes, outputs): a few made-up
+    # rows of this width are computed on loading.
+    widest: int = 1_000_000
+    # Bytes of memory that a piece of JSON becomes at most, by its punctuation.
+    json_bytes: tuple[tuple[bytes, int], ...] = (
+        (b"{", 250),
+        (b"[", 90),
+        (b":", 200),
+        (b",", 32),
+    )
+
+
+LOADING = LoadingSettings()

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from shoal.exceptions import UnseenWordWarning
+from shoal.io._settings import LOADING
 from shoal.io._shown import visible
-from shoal.io.model._values import damaged
+from shoal.io.model._budget import damaged
 
 # ---- the card, in Markdown, for people -----------------------------------------------
 
@@ -141,8 +142,12 @@ def make_probe(estimator: Any) -> dict[str, Any] | None:
 def check_probe(estimator: Any, probe: Any) -> None:
     """Raise unless the model gives the stored probabilities."""
     if probe is None:
+        if estimator._origin._probe_rows(N_ROWS) is not None:
+            raise damaged("the model has no rows to be tried on, and must have some")
         return
     rows = probe["rows"]
+    if len(rows) != N_ROWS or np.size(rows) > N_ROWS * LOADING.widest:
+        raise damaged(f"the model must have {N_ROWS} rows to be tried on")
     with estimator._origin._probing(), _unwarned():
         pairs = [
             (estimator.predict_proba(rows), probe["pooled"]),

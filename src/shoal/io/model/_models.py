@@ -8,6 +8,7 @@ arrays.safetensors        the arrays that the manifest refers to
 classes.json              ids, names and colours of the classes, and their history
 parts/*.skops             scikit-learn's own objects (``_parts.py``), if any
 README.md                 a card for people
+signature.json            if somebody with a key has signed the manifest (``_sign.py``)
 ========================  ============================================================
 
 No row of the training data is stored, with one exception that lies in the method: the
@@ -26,8 +27,6 @@ of a library that would give others is noticed.
 import contextlib
 import json
 import platform
-import re
-import stat
 import warnings
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -41,12 +40,19 @@ from sklearn.utils.validation import check_is_fitted
 import shoal
 from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io._files import digest, digest_json, whole_folder, writable
+from shoal.io._files import digest, whole_folder, writable
+from shoal.io.model._budget import damaged
 from shoal.io.model._card import check_probe, make_probe, write_card
+from shoal.io.model._folder import (
+    FORMAT,
+    Folder,
+    canonical_digest,
+    find_model,
+    strict_json,
+)
 from shoal.io.model._parts import dump_part, load_part
-from shoal.io.model._values import Reader, Writer, damaged
-
-FORMAT = 1
+from shoal.io.model._sign import check_signature, read_key
+from shoal.io.model._values import Reader, Writer
 
 VERSIONED = ("numpy", "scipy", "scikit-learn", "safetensors", "skops")
 
@@ -102,6 +108,7 @@ def save(
     files = {
         "arrays.safetensors": safetensors.save(writer.arrays),
         "classes.json": _json(_classes(estimator)),
+        "README.md": write_card(estimator, manifest).encode(),
         **writer.parts,
     }
     manifest["files"] = {
@@ -109,7 +116,6 @@ def save(
         for name, content in files.items()
     }
     manifest["digest"] = canonical_digest(manifest)
-    files["README.md"] = write_card(estimator, manifest).encode()
     files["manifest.json"] = _json(manifest)
     with writable(path), whole_folder(path) as folder:
         for name, content in files.items():
@@ -199,88 +205,6 @@ def _refuse_to_replace(path: Path, force: bool) -> None:
         )
 
 
-# ---- the folder, of which nothing is believed ----------------------------------------
-
-KNOWN_NAME = re.compile(r"arrays\.safetensors|classes\.json|parts/\d{1,6}\.skops")
-MIB = 2**20
-# The most that a file of each kind may hold, checked before it is read.
-LIMITS = {".json": 256 * MIB, ".safetensors": 8192 * MIB, ".skops": 2048 * MIB}
-
-
-class Folder:
-    """Files of one folder, each read once, none larger than it should be."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._expected: dict[str, Any] = {}
-
-    def expect(self, files: Any) -> None:
-        """Remember size and fingerprint of each file, as the manifest has them."""
-        for name, facts in files.items():
-            if not KNOWN_NAME.fullmatch(name):
-                raise damaged(f"the manifest names a file that is not allowed: {name}")
-            self._expected[name] = (facts["bytes"], facts["sha256"])
-
-    def read(self, name: str) -> bytes:
-        """Content of a file; an error unless it is what the manifest says."""
-        expected = self._expected.get(name)
-        if expected is None and name != "manifest.json":
-            raise damaged(f"the manifest does not list {name}")
-        path = self.path / name
-        try:
-            facts = path.stat()
-        except OSError as error:
-            raise damaged(f'"{self.path}" lacks {name}') from error
-        # A pipe or a device could be read for ever.
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LIMITS[path.suffix]:
-            raise damaged(f"{name} is not a file of a sensible size")
-        if expected is not None and facts.st_size != expected[0]:
-            raise damaged(f"{name} has {facts.st_size} bytes instead of {expected[0]}")
-        content = path.read_bytes()
-        if expected and digest(content) != expected[1]:
-            raise damaged(f"{name} was changed after it was saved")
-        return content
-
-
-def find_model(path: Path) -> Path:
-    """The model's folder: the path itself, or ``model/`` of a run."""
-    for folder in (path, path / "model"):
-        if (folder / "manifest.json").is_file():
-            return folder
-    what = "is not a shoal model" if path.exists() else "does not exist"
-    raise ModelFileError(
-        "E135", f'"{path}" {what}', "pass the folder that `shoal fit` or save wrote"
-    )
-
-
-def strict_json(content: bytes) -> Any:
-    """JSON without NaN, without infinity and without a key that occurs twice."""
-    try:
-        return json.loads(
-            content.decode("utf-8"),
-            parse_constant=_no_constant,
-            object_pairs_hook=_no_repeats,
-        )
-    except (ValueError, RecursionError) as error:
-        raise damaged(f"a JSON file of the model cannot be read ({error})") from error
-
-
-def canonical_digest(manifest: dict[str, Any]) -> str:
-    """SHA-256 of a manifest without its own digest, whatever its white space."""
-    return digest_json({key: manifest[key] for key in manifest if key != "digest"})
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return content
-
-
 # ---- loading -------------------------------------------------------------------------
 
 
@@ -289,19 +213,26 @@ def read_manifest(path: Any) -> dict[str, Any]:
 
     ``path`` is as in :func:`load`.
     """
-    return _manifest_of(Folder(find_model(Path(path))))
+    return Folder(find_model(Path(path))).manifest()
 
 
-def load(path: Any) -> Any:
+def load(path: Any, *, key: Any = None) -> Any:
     """Read a model that :func:`save` has written.
 
-    Nothing in the folder can run code. Whatever is wrong with it, damage, another
-    format or forgery, is a :class:`~shoal.exceptions.ModelFileError`.
+    Damage is found: every file is under a digest. Forgery is not, since whoever writes
+    the digests anew can make another model, and this one loads; a model from a stranger
+    can answer wrongly. It can neither run code nor take more memory than a small
+    multiple of its size, more than a minute, or a second process. To know whose it is,
+    sign it (:func:`shoal.io.sign`, ``shoal sign``) and give the key here. Whatever is
+    wrong is a :class:`~shoal.exceptions.ModelFileError` of one line.
 
     Parameters
     ----------
     path : path
         The model's folder, or that of the run it belongs to.
+    key : bytes or path, default=None
+        The key that the model was signed with, or the file that holds it. The signature
+        is checked before anything is read that it does not cover.
 
     Returns
     -------
@@ -309,7 +240,10 @@ def load(path: Any) -> Any:
         With ``schema_`` (a dict) if it was saved with a schema, and ``class_history_``.
     """
     folder = Folder(find_model(Path(path)))
+    secret = None if key is None else read_key(key)
     try:
+        if secret is not None:
+            check_signature(folder, secret)
         with warnings.catch_warnings():
             # Versions that differ, rare words: the stored probabilities are the judge.
             warnings.simplefilter("ignore")
@@ -318,16 +252,24 @@ def load(path: Any) -> Any:
         raise
     except Exception as error:
         # A forged file can go wrong in any way; this is the door that it stops at.
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
-        raise damaged(f'"{folder.path}" is damaged ({reason})') from error
+        raise damaged(f'"{folder.path}" is damaged ({_reason(error)})') from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:120]
 
 
 def _load_folder(folder: Folder) -> Any:
-    manifest = _manifest_of(folder)
+    manifest = folder.manifest()
     folder.expect(manifest["files"])
-    classes = strict_json(folder.read("classes.json"))
-    arrays = safetensors.load(folder.read("arrays.safetensors"))
-    reader = Reader(arrays, lambda name: load_part(folder.read(name)))
+    budget = folder.budget
+    if "README.md" in manifest["files"]:  # the first models did not list it
+        folder.read("README.md")
+    classes = strict_json(folder.read("classes.json"), budget)
+    content = folder.read("arrays.safetensors")
+    budget.pay_bytes(len(content))
+    reader = Reader(safetensors.load(content), LoadedParts(folder), budget)
+    del content  # the arrays are copies
     estimator = reader.model(manifest["model"])
     _set_classes(estimator, classes)
     check_probe(estimator, reader.decode(manifest["probe"]))
@@ -337,20 +279,21 @@ def _load_folder(folder: Folder) -> Any:
     return estimator
 
 
-def _manifest_of(folder: Folder) -> dict[str, Any]:
-    manifest = strict_json(folder.read("manifest.json"))
-    if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
-        raise damaged(f'"{folder.path}" is not a shoal model')
-    if manifest["format"] > FORMAT:
-        raise ModelFileError(
-            "E135",
-            f'"{folder.path}" was made by a newer format '
-            f"({manifest['format']} > {FORMAT})",
-            "upgrade shoal",
-        )
-    if manifest.get("digest") != canonical_digest(manifest):
-        raise damaged(f'"{folder.path}" was changed after it was saved (manifest.json)')
-    return manifest
+class LoadedParts:
+    """The parts of a model by name, each read once and paid for at every use."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._known: dict[str, tuple[Any, int]] = {}
+
+    def __call__(self, name: str) -> Any:
+        """One of them."""
+        budget = self._folder.budget
+        if name not in self._known:
+            self._known[name] = load_part(self._folder.read(name), budget)
+        part, nodes = self._known[name]
+        budget.pay_nodes(nodes)
+        return part
 
 
 def _set_classes(estimator: Any, content: Any) -> None:

@@ -1,11 +1,13 @@
 """Parts of a model that belong to scikit-learn, as skops files.
 
 skops persists them; what it would load is compared with a list of classes first, in the
-JSON tree of the file, and with what a decision tree may point to afterwards.
+JSON tree of the file, paid for, and compared with what a decision tree may point to
+afterwards.
 """
 
 import io
 import json
+import math
 import re
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.io.model._values import damaged
+from shoal.io._settings import LOADING
+from shoal.io.model._budget import Budget, check_widths, damaged, one_job
+from shoal.io.model._values import check_random
 
 Array = np.ndarray[Any, Any]
 
@@ -98,8 +102,8 @@ TRUSTED = [*_ESTIMATORS, "numpy.dtype", "sklearn.tree._tree.Tree"]
 
 MOST_MEMBERS = 100_000
 MEMBER_NAME = re.compile(r"schema\.json|[0-9a-f-]+\.npy")
-# Unpacked, an archive may be this much larger than packed, plus so many bytes.
-MOST_RATIO, MOST_EXTRA = 100, 16 * 2**20
+# Bytes of memory that skops takes for a node of its tree, beside the JSON.
+NODE_BYTES = 2_000
 
 
 def dump_part(part: Any) -> bytes:
@@ -108,7 +112,7 @@ def dump_part(part: Any) -> bytes:
 
     content = skops.io.dumps(part, compression=zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        foreign = next(_foreign_types(json.loads(archive.read("schema.json"))), None)
+        foreign = next(_foreign(json.loads(archive.read("schema.json"))), None)
     if foreign is not None:
         raise TypeError(
             f"cannot save a {type(part).__name__} that holds a {foreign}: it is not "
@@ -118,38 +122,92 @@ def dump_part(part: Any) -> bytes:
     return content
 
 
-def load_part(content: bytes) -> Any:
-    """The object in a skops file; no class outside the list is touched."""
+def load_part(content: bytes, budget: Budget) -> tuple[Any, int]:
+    """The object in a skops file, and the number of values and objects in it.
+
+    No class outside the list is touched.
+    """
     import skops.io
 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        _check_archive(archive, len(content))
-        schema = json.loads(archive.read("schema.json"))
-        foreign = next(_foreign_types(schema), None)
-        if foreign is not None:
+        sizes = _check_archive(archive, budget)
+        text = archive.read("schema.json")
+        budget.pay_json(text)
+        schema = json.loads(text)
+        nodes = budget.pay_tree(schema)
+        for foreign in _foreign(schema):
             raise damaged(f"a part of the model names a class that is not allowed: "
                           f"{foreign}")  # fmt: skip
+        _pay_nodes(schema, sizes, budget)
     part = skops.io.loads(content, trusted=TRUSTED)
+    nodes += sum(_tamed(part)) * LOADING.nodes_per_object
     _check_trees(part)
-    return part
+    return part, nodes
 
 
-def _foreign_types(node: Any) -> Iterator[str]:
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a JSON tree."""
+    if isinstance(tree, dict):
+        yield tree
+    items = tree.values() if isinstance(tree, dict) else tree
+    if isinstance(tree, (dict, list)):
+        for item in items:
+            yield from _nodes(item)
+
+
+def _foreign(tree: Any) -> Iterator[str]:
     """Classes in the JSON tree that are not allowed in the form they have."""
-    if isinstance(node, dict):
-        if "__loader__" in node or "__class__" in node or "__module__" in node:
+    for node in _nodes(tree):
+        if not node.keys().isdisjoint(("__loader__", "__class__", "__module__")):
             name = f"{node.get('__module__')}.{node.get('__class__')}"
             if name not in ALLOWED.get(str(node.get("__loader__")), frozenset()):
                 yield name
-        for item in node.values():
-            yield from _foreign_types(item)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _foreign_types(item)
 
 
-def _check_archive(archive: zipfile.ZipFile, packed: int) -> None:
-    """Refuse what would unpack to something else than a tree and its arrays."""
+def _pay_nodes(tree: Any, sizes: dict[str, int], budget: Budget) -> None:
+    """What skops makes of a tree: each array as often as it is named."""
+    _size(tree, {})
+    for node in _nodes(tree):
+        loader = node.get("__loader__")
+        budget.pay_bytes(NODE_BYTES * (loader is not None))
+        if loader == "NdArrayNode" and node.get("type") == "numpy":
+            budget.pay_bytes(2 * sizes[node["file"]])  # the file and the array
+        elif loader == "JsonNode":
+            budget.pay_json(str(node.get("content")).encode())
+            budget.pay_tree(json.loads(node["content"]))
+        elif loader == "TreeNode":
+            _check_outputs(node, sizes)
+
+
+def _size(tree: Any, known: dict[Any, int]) -> int:
+    """Nodes of a JSON tree, if those that pass for one are of one size.
+
+    skops takes nodes of one ``__id__`` for one, whatever else they say: nested often
+    enough, a page of JSON would become more than can ever be walked through.
+    """
+    items = tree.values() if isinstance(tree, dict) else tree
+    children = items if isinstance(tree, (dict, list)) else ()
+    size = 1 + sum(_size(item, known) for item in children)
+    if isinstance(tree, dict) and "__id__" in tree:
+        if "__loader__" not in tree or known.setdefault(tree["__id__"], size) != size:
+            raise damaged("a part of the model has two objects that pass for one")
+    return size
+
+
+def _check_outputs(node: Any, sizes: dict[str, int]) -> None:
+    """A tree of sklearn reads ``n_classes`` for each of its ``n_outputs``, in C."""
+    n_features, n_classes, n_outputs = node["__reduce__"]["args"]["content"]
+    counts = [json.loads(one["content"]) for one in (n_features, n_outputs)]
+    right = all(type(one) is int and 0 < one <= LOADING.widest for one in counts)
+    if not right or 8 * counts[1] > sizes[n_classes["file"]]:
+        raise damaged("a decision tree of the model has no such outputs")
+
+
+def _check_archive(archive: zipfile.ZipFile, budget: Budget) -> dict[str, int]:
+    """Refuse what would unpack to something else than a tree and its arrays.
+
+    The bytes of each array.
+    """
     members = archive.infolist()
     names = {member.filename for member in members}
     plain = all(
@@ -160,15 +218,15 @@ def _check_archive(archive: zipfile.ZipFile, packed: int) -> None:
     )
     if not plain or len(names) != len(members) or len(members) > MOST_MEMBERS:
         raise damaged("a part of the model is not a plain archive")
-    if sum(member.file_size for member in members) > MOST_RATIO * packed + MOST_EXTRA:
-        raise damaged("a part of the model would unpack to far more than it is")
-    for member in members:
-        if member.filename.endswith(".npy"):
-            _check_array(archive, member)
+    budget.pay_bytes(sum(member.file_size for member in members))
+    arrays = [one for one in members if one.filename.endswith(".npy")]
+    return {one.filename: _check_array(archive, one, budget) for one in arrays}
 
 
-def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """An npy file must hold as many bytes as its header announces, and no objects."""
+def _check_array(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget
+) -> int:
+    """Bytes of an npy file: as many as its header announces, and no objects."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
@@ -176,11 +234,35 @@ def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         else:
             shape, _, dtype = np.lib.format.read_array_header_2_0(file)
         head = file.tell()
-    count = 1
-    for size in shape:  # Python's integers do not overflow
-        count *= int(size)
-    if dtype.hasobject or count * dtype.itemsize != member.file_size - head:
+    count = math.prod(int(size) for size in shape)
+    n_bytes = member.file_size - head
+    if dtype.hasobject or count * dtype.itemsize != n_bytes:
         raise damaged("a part of the model has an array that is not what it says")
+    budget.pay_array(shape, dtype.itemsize)
+    return n_bytes
+
+
+# ---- what was loaded, before anything is asked of it ---------------------------------
+
+
+def _tamed(value: Any) -> Iterator[int]:
+    """A one for each object; each works alone, and is as wide as can be computed."""
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        check_random(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tamed(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tamed(item)
+    elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+        for item in value.flat:
+            yield from _tamed(item)
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        yield 1
+        check_widths(vars(value))
+        one_job(vars(value))
+        yield from _tamed(vars(value))
 
 
 # ---- decision trees ------------------------------------------------------------------

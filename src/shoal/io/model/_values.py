@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from shoal.exceptions import ModelFileError
+from shoal.io._settings import LOADING
+from shoal.io.model._budget import Budget, check_widths, damaged, one_job
 
 Array = np.ndarray[Any, Any]
 
@@ -66,14 +67,8 @@ ELSEWHERE = {"schema_", "class_history_"}
 
 # Text arrays are padded to their longest entry: a bound on what a file can ask for.
 LONGEST_TEXT = 400_000
-MOST_TEXT = 200_000_000
 
 NAMED_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-
-
-def damaged(text: str) -> ModelFileError:
-    """The error of a model file that is not what it claims to be."""
-    return ModelFileError("E135", text, "restore the model from a copy, or fit again")
 
 
 class Writer:
@@ -205,13 +200,21 @@ def _refuse_network(value: Any, where: str) -> None:
 
 
 class Reader:
-    """Turns JSON, arrays and parts back into values, and trusts none of them."""
+    """Turns JSON, arrays and parts back into values, and trusts none of them.
+
+    What is named twice is made once, and all that is made is paid for.
+    """
 
     def __init__(
-        self, arrays: dict[str, Array], load_part: Callable[[str], Any]
+        self,
+        arrays: dict[str, Array],
+        load_part: Callable[[str], Any],
+        budget: Budget | None = None,
     ) -> None:
         self.arrays = arrays
+        self.budget = budget or Budget()
         self._load_part = load_part
+        self._made: dict[tuple[str, ...], Array] = {}
 
     def model(self, content: Any) -> Any:
         """The estimator that :meth:`Writer.model` has written."""
@@ -256,18 +259,27 @@ class Reader:
         }
 
     def _array(self, node: Any) -> Array:
-        stored = self.arrays[node["$array"]]
-        dtype = _plain_dtype(node["dtype"])
+        name, dtype = node["$array"], _plain_dtype(node["dtype"])
+        is_fortran = node.get("order") == "F"
+        key = (str(name), dtype.str, str(is_fortran))
+        if key not in self._made:
+            value = self._converted(name, dtype)
+            self._made[key] = value.T if is_fortran else value
+        return self._made[key]
+
+    def _converted(self, name: str, dtype: np.dtype[Any]) -> Array:
+        stored = self.arrays[name]
+        self.budget.pay_array(stored.shape, dtype.itemsize)
         if dtype.kind == "M":
-            value = stored.astype(np.int64).view(dtype)
-        else:
-            value = stored.astype(dtype)
-            if not np.array_equal(value, stored, equal_nan=stored.dtype.kind == "f"):
-                raise damaged(f"array {node['$array']} does not fit its type {dtype}")
-        return value.T if node.get("order") == "F" else value
+            return np.asarray(stored.astype(np.int64).view(dtype))
+        value = stored.astype(dtype)
+        if not np.array_equal(value, stored, equal_nan=stored.dtype.kind == "f"):
+            raise damaged(f"array {name} does not fit its type {dtype}")
+        return value
 
     def _scalar(self, node: Any) -> Any:
         value, dtype = self.decode(node["value"]), _element_dtype(node["$scalar"])
+        self.budget.pay_bytes(dtype.itemsize)
         if dtype.kind == "M":
             return np.int64(value).view(dtype)
         scalar = np.array(value, dtype=dtype)[()]
@@ -284,8 +296,9 @@ class Reader:
     def _text(self, node: Any) -> Array:
         items = self.decode(_listed(node["$text"]))
         dtype = _element_dtype(node["dtype"])
-        if dtype.kind not in "US" or dtype.itemsize * len(items) > MOST_TEXT:
+        if dtype.kind not in "US":
             raise damaged("the manifest has a text array that is none")
+        self.budget.pay_array([len(items)], dtype.itemsize)
         if not all(isinstance(item, str if dtype.kind == "U" else bytes)
                    for item in items):  # fmt: skip
             raise damaged("the manifest has a text array that holds something else")
@@ -294,6 +307,7 @@ class Reader:
     def _random_state(self, node: Any) -> np.random.RandomState:
         random = np.random.RandomState()
         random.set_state(self.decode(node["$random_state"]))
+        check_random(random)
         return random
 
     def _object(self, node: Any) -> Any:
@@ -308,7 +322,10 @@ class Reader:
 
     def restore(self, cls: Any, state: Any) -> Any:
         """An object of one of shoal's classes; neither __init__ nor fit is called."""
+        self.budget.pay_nodes(LOADING.nodes_per_object)
         values = {key: self.decode(item) for key, item in state.items()}
+        check_widths(values)
+        one_job(values)
         if dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
         parameters = set(inspect.signature(cls).parameters)
@@ -322,6 +339,14 @@ class Reader:
         value = cls.__new__(cls)
         value.__dict__.update(values)
         return value
+
+
+def check_random(random: Any) -> None:
+    """Raise for a place in a random stream that lies outside of it: C reads there."""
+    state = random._bit_generator.state
+    place = state.get("state", {})
+    if not 0 <= place.get("pos", 0) <= 624 or not 0 <= state.get("buffer_pos", 0) <= 4:
+        raise damaged("the model has a random state that points outside of itself")
 
 
 def _may_hold(cls: type, key: str, parameters: set[str]) -> bool:
