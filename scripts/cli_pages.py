@@ -46,8 +46,10 @@ second, to the mix of a new site in a third:
 within a schema number. `--quiet` leaves nothing but errors.
 
 **Files.** Nothing is overwritten without `--force`. Files are written under a temporary
-name and renamed when they are whole, so that Ctrl-C leaves none half-written. Nothing
-is fetched from or sent to a network.
+name and renamed when they are whole and on the disk; a run takes the place of another
+in one step. So Ctrl-C, SIGTERM, a kill or a full disk leaves the one or the other, and
+what a dead command left goes with the next one. A second command that writes to the
+same `--out` is told. Nothing is fetched from or sent to a network.
 
 **Messages** have a code that never changes its meaning; `shoal explain CODE` says more
 ([all of them](messages.md)). With `--strict`, anything that warned ends a command with
@@ -73,7 +75,12 @@ twice adds up. What becomes of categories, dates, ids and missing values is said
 fit_score, unsure), `class_counts.csv` (rows of each domain by class), `classes.h5ad`
 (of an h5ad file), `diagnostics.json`, `draws.npz` (the resampled prevalences),
 `summary.json` (all that the report says), `report.html` and `run.json` (how it was
-made). Wherever a command takes MODEL, the run folder and its `model/` both work.
+made, and the digest of each file; commands refuse a model or summary that is not of
+that run). Wherever a command takes MODEL, the run folder and its `model/` both work.
+
+**Models from others.** A model cannot run code, start processes or take much more
+memory than its size, whoever made it. Damage is found; that somebody changed it on
+purpose is not, unless you sign it with a key that they do not have: `shoal sign`.
 
 **Privacy.** `--redact` leaves rows, ids, pictures, words and values that fewer than ten
 rows share, names of domains among them, out of everything that is written and said.

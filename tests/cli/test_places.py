@@ -15,7 +15,9 @@ from shoal.cli._runs import (
     filled_folder,
     refuse_existing,
     refuse_foreign,
+    settled,
 )
+from shoal.io import _swap
 
 NAMES = ["table.csv", "model", RUN]
 
@@ -100,22 +102,32 @@ def test_what_stops_the_body_leaves_no_trace(tmp_path: Path, error: BaseExceptio
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_ctrl_c_waits_until_all_is_in_place(tmp_path: Path, monkeypatch):
-    """Pressed between two renames: the new run is whole, and then the command ends."""
-    write_run(tmp_path, "1")
-    replace = os.replace
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_ctrl_c_leaves_one_run_or_the_other(tmp_path: Path, monkeypatch, exchanged):
+    """Pressed at any rename: the new run is whole, and then the command ends."""
+    folder = tmp_path / "run"
+    write_run(folder, "1")
+    replace, exchange = os.replace, _swap.exchange
 
     def pressed(source: Path, target: Path) -> None:
-        signal.raise_signal(signal.SIGINT)
         replace(source, target)
+        signal.raise_signal(signal.SIGINT)
+
+    def pressed_after(one: Path, other: Path) -> bool:
+        done = exchanged and exchange(one, other)
+        if done:
+            signal.raise_signal(signal.SIGINT)
+        return done
 
     monkeypatch.setattr(os, "replace", pressed)
+    monkeypatch.setattr(_swap, "exchange", pressed_after)
     with pytest.raises(KeyboardInterrupt):
-        write_run(tmp_path, "2")
+        write_run(folder, "2")
     monkeypatch.undo()
-    found = content(tmp_path)
+    settled(folder)
+    found = content(folder)
     assert found["table.csv"] == found["model/weights"] == "2"
-    refuse_foreign(tmp_path, NAMES, "demo")
+    refuse_foreign(folder, NAMES, "demo")
 
 
 def test_a_file_keeps_its_ending_while_it_is_written(tmp_path: Path):

@@ -4,8 +4,11 @@ Nothing here imports numpy or scikit-learn before a command needs them.
 """
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 __all__ = ["main"]
@@ -26,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             stream.reconfigure(errors="replace")
     COMMAND_LINE.set(tuple(given))
     try:
-        code = get_command(app).main(given, prog_name="shoal", standalone_mode=False)
+        with _ended_by_signal():
+            run = get_command(app).main
+            code = run(given, prog_name="shoal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the results has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -41,6 +46,29 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         code = _fail_usage(error, given)
     sys.exit(code or 0)
+
+
+@contextmanager
+def _ended_by_signal() -> Iterator[None]:
+    """Let SIGTERM, of schedulers and containers, end a command as Ctrl-C does.
+
+    Processes forked from this one, such as those that load images, just end.
+    """
+    main = os.getpid()
+
+    def end(number: int, _: Any) -> None:
+        if os.getpid() != main:
+            os._exit(128 + number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may ask for signals
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fail_usage(error: Any, arguments: Sequence[str]) -> int:

@@ -61,9 +61,10 @@ def adapt(
         running("adapt", speech, **told) as output,
         destination(output, results.out, usual, _runs.PREVALENCE) as folder,
     ):
-        _runs.refuse_existing(folder, (*FILES, _runs.MANIFEST), force=results.force)
+        ours = (*FILES, _runs.MANIFEST)
+        _runs.refuse_existing(folder, ours, force=results.force)
         refuse_in_place(folder, model)
-        with output.stages(plan):
+        with _runs.reserved(folder, ours, force=results.force), output.stages(plan):
             output.begin("read")
             loaded = load_model(model, new.device)
             name = new_name(loaded, new.domain_name)

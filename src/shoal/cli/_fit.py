@@ -114,10 +114,10 @@ def fit(
         )
         encoder.refuse_unused()
         folder = results.out or Path(f"shoal-{name_of(data)}")
-        _runs.refuse_existing(folder, _runs.FILES, force=results.force)
+        ours = _runs.reserved(folder, _runs.FILES, force=results.force)
         plan = plan_fit(name_of(data), settings, then="writing the results")
         asked = (data, source, encoder, place, settings)
-        with output.stages(plan), rows_to_fit(output, *asked) as rows:
+        with ours, output.stages(plan), rows_to_fit(output, *asked) as rows:
             fitted = find_classes(output, rows.table, rows.settings, rows.embedded)
             fitted = told_of(output, fitted, rows.parts)
             output.begin("write")

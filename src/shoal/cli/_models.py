@@ -17,6 +17,7 @@ from shoal.cli._reading import (
     refuse_of_images,
     without_rare_values,
 )
+from shoal.cli._runs import settled
 from shoal.io._options import FileOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
     """
     import shoal
 
+    settled(path)
     model = shoal.load(path)
     if model._origin._takes_images:
         from shoal.cli._networks import start_torch

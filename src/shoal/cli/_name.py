@@ -106,6 +106,7 @@ def name(model: Model, change: Change, speech: Speech) -> None:
 
     with running("name", speech, plain_csv=change.plain_csv) as output:
         change.refuse_several()
+        _runs.settled(model)
         before = after = shoal.load(model)
         if not change.list_only:
             after = change.apply(before)
@@ -159,27 +160,28 @@ def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
     ]
     kept = kept_tables(run, own, before, model)
     summary = read_manifest(place)["summary"]
-    shoal.save(model, place, summary=summary, force=True)
-    files = [place]
-    if _runs.PREVALENCE in own:
-        earlier = kept.get(_runs.PREVALENCE, "")
-        records = current_records(run, model, before=before, kept=earlier)
-        with _runs.filled_file(run / _runs.PREVALENCE) as file:
-            _runs.write_csv(file, records, plain=output.plain_csv)
-        files.append(run / _runs.PREVALENCE)
-    if _runs.COUNTS in own:
-        counts = kept.get(_runs.COUNTS) or current_counts(
-            run / _runs.COUNTS, model, before, plain=output.plain_csv
-        )
+    if place == run:
+        return [shoal.save(model, place, summary=summary, force=True)]
+    with _runs.filled_folder(run) as new:  # with the rest of the run, in one step
+        shoal.save(model, new / _runs.MODEL, summary=summary)
+        if _runs.PREVALENCE in own:
+            earlier = kept.get(_runs.PREVALENCE, "")
+            records = current_records(run, model, before=before, kept=earlier)
+            _runs.write_csv(
+                new / _runs.PREVALENCE, records, plain=output.plain_csv
+            )
+        counts = kept.get(_runs.COUNTS)
+        if _runs.COUNTS in own and counts is None:
+            counts = current_counts(
+                run / _runs.COUNTS, model, before, plain=output.plain_csv
+            )
         if counts is not None:
-            with _runs.filled_file(run / _runs.COUNTS) as file:
-                file.write_text(counts, encoding="utf-8", newline="")
-            files.append(run / _runs.COUNTS)
-    if _runs.REPORT in own and (run / _runs.SUMMARY).is_file():
-        draw(run / _runs.REPORT, named(output, _runs.read_summary(run), run))
-        files.append(run / _runs.REPORT)
-    _runs.update_record(run, [file.name for file in files])
-    return files
+            (new / _runs.COUNTS).write_text(counts, encoding="utf-8", newline="")
+        if _runs.REPORT in own and (run / _runs.SUMMARY).is_file():
+            draw(new / _runs.REPORT, named(output, _runs.read_summary(run), model))
+        names = sorted(entry.name for entry in new.iterdir())
+        _runs.renew_record(run, new)
+    return [run / name for name in names]
 
 
 def kept_tables(

@@ -101,8 +101,10 @@ def report(
     reproduce. The page of a run is replaced where nobody changed it; any other only
     with --force.
     """
+    import shoal
+
     with running("report", speech, redact=results.redact) as output:
-        run = _runs.folder_of(model)
+        run = _runs.settled(model)
         path = results.out or run / _runs.REPORT
         check_ending(path)
         _runs.refuse_changed(path, run, force=results.force)
@@ -110,16 +112,21 @@ def report(
         if data:
             summary = summarize_again(output, model, data, rows, work)
         else:
-            summary = named(output, _runs.read_summary(model), model)
+            summary = named(output, _runs.read_summary(model), shoal.load(model))
             refuse_rows(output, summary)
         if page.images is not None:
             add_pictures(summary, page.images)
         if page.title is not None:
             summary["title"] = page.title
-        output.data = draw(path, summary, max_mb=page.max_mb, sections=wanted)
-        output.files = [path]
+        how = {"max_mb": page.max_mb, "sections": wanted}
         if path.resolve() == (run / _runs.REPORT).resolve():
-            _runs.update_record(run, [_runs.REPORT])
+            with _runs.filled_folder(run) as place:
+                drawn = draw(place / _runs.REPORT, summary, **how)
+                _runs.renew_record(run, place)
+        else:
+            drawn = draw(path, summary, **how)
+        output.data = drawn | {"path": str(path)}
+        output.files = [path]
         show(output, page.max_mb)
         if page.open_it:
             typer.launch(path.absolute().as_uri())
@@ -173,15 +180,13 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
         text = f"the summary of the run is damaged ({type(error).__name__}: {error})"
         hint = f"fit again, or give the data: {AGAIN}"
         raise CommandError("E135", text, hint) from error
-    return {**done, "path": str(path)}
+    return dict(done)
 
 
-def named(output: Output, summary: dict[str, Any], model: Path) -> dict[str, Any]:
-    """The summary with the names that the classes have now."""
-    import shoal
+def named(output: Output, summary: dict[str, Any], fitted: Any) -> dict[str, Any]:
+    """The summary with the names that the classes of a model have now."""
     from shoal.report import rename
 
-    fitted = shoal.load(model)
     names = {
         f"c{index}": str(fitted.class_names_[now])
         for index, now in enumerate(fitted_classes(fitted))

@@ -3,9 +3,6 @@
 import contextlib
 import os
 import platform
-import signal
-import tempfile
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -14,8 +11,9 @@ from typing import Any
 
 from shoal.cli._messages import CommandError, read_json, write_json
 from shoal.cli._output import SCHEMA, Output
-from shoal.io._files import digest_file, take_place, whole_file, whole_folder
+from shoal.io._files import digest_file, sweep, whole_file
 from shoal.io._shown import write_rows
+from shoal.io._swap import held, is_unfinished, whole_folder
 
 Record = Mapping[str, Any]
 
@@ -144,62 +142,43 @@ def _description(path: Path, found: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
+def reserved(folder: Path, names: Sequence[str], *, force: bool) -> Iterator[None]:
+    """Keep others from writing to a folder until the body ends; E136 if one does.
+
+    What is in the way is refused as by :func:`refuse_existing`.
+    """
+    refuse_existing(folder, names, force=force)
+    with contextlib.ExitStack() as stack:
+        with _readable_errors(folder):
+            stack.enter_context(_parents(folder))
+            stack.enter_context(held(folder))
+        refuse_existing(folder, names, force=force)  # written while we came here
+        yield
+
+
+@contextlib.contextmanager
 def filled_folder(folder: Path, *, instead_of: Sequence[str] = ()) -> Iterator[Path]:
     """Temporary folder to fill; what is in it takes its place if the body ends well.
 
     Entries of the same name are replaced, and those named in ``instead_of`` go, so
-    that no page of an earlier run stays beside a new model; others stay. Whatever
-    stops the body, an error or Ctrl-C, leaves no trace.
+    that no page of an earlier run stays beside a new model; others stay. All of it is
+    one step: whatever stops the body or this process leaves one run or the other.
     """
+
+    def stays(entry: Path) -> bool:
+        return entry.name not in instead_of or not _is_ours(entry)
+
     with _readable_errors(folder), _parents(folder):
-        if not folder.exists():
-            with whole_folder(folder) as place:
-                yield place
-            return
-        with tempfile.TemporaryDirectory(prefix=".", dir=folder) as beside:
-            new, old = Path(beside, "new"), Path(beside, "old")
-            new.mkdir()
-            old.mkdir()
-            yield new
-            gone = [name for name in instead_of if _is_ours(folder / name)]
-            gone = [name for name in gone if not (new / name).exists()]
-            with _uninterrupted():
-                _move_entries(new, folder, old)
-                for name in gone:
-                    os.replace(folder / name, old / name)
+        with whole_folder(folder, stays=stays) as place:
+            yield place
 
 
 @contextlib.contextmanager
 def filled_file(path: Path) -> Iterator[Path]:
     """Temporary file to write, in the place of ``path`` if the body ends well."""
     with _readable_errors(path), _parents(path), whole_file(path) as place:
+        sweep(path)
         yield place
-
-
-def _move_entries(new: Path, folder: Path, old: Path) -> None:
-    """Each entry by one rename; the run's own record last, as it vouches for them."""
-    for entry in sorted(new.iterdir(), key=lambda entry: entry.name == RUN):
-        final = folder / entry.name
-        if final.is_dir() or entry.is_dir():
-            take_place(entry, final, old / entry.name)
-        else:
-            os.replace(entry, final)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait for a few renames, so that no two runs are mixed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread is ever interrupted
-        return
-    pressed = []
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -272,18 +251,19 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def update_record(run: Path, names: Sequence[str]) -> None:
-    """Note that some files or folders of a run were written anew, by shoal itself."""
+def renew_record(run: Path, place: Path) -> None:
+    """Note in ``place``, which is to be filled into a run, what it holds anew."""
     record = _read_record(run)
     if not record:
         return
-    record["files"] |= {
+    new = digests(place)
+    folders = {entry.name for entry in place.iterdir() if entry.is_dir()}
+    kept = {
         name: content
-        for name, content in digests(run).items()
-        if any(name == one or name.startswith(f"{one}/") for one in names)
+        for name, content in record["files"].items()
+        if name.partition("/")[0] not in folders
     }
-    with filled_file(run / RUN) as place:
-        write_json(place, record)
+    write_json(place / RUN, record | {"files": kept | new})
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -313,6 +293,34 @@ def folder_of(model: Path) -> Path:
     if (model / MODEL / MANIFEST).is_file():
         return model
     return model.absolute().parent if model.absolute().name == MODEL else model
+
+
+#: What commands read of a run beside tables, which people may edit.
+READ_AGAIN = (f"{MODEL}/{MANIFEST}", SUMMARY, DRAWS)
+
+
+def settled(model: Path) -> Path:
+    """The folder of a run, every file of which is of that run; E135 if it is not.
+
+    A run that was being replaced when a command was stopped is put in place first.
+    """
+    for folder in (model, model.absolute().parent):
+        if is_unfinished(folder):
+            with _readable_errors(folder), held(folder):
+                pass
+    run = folder_of(model)
+    recorded = _read_record(run).get("files", {})
+    with _readable_errors(run):
+        for name in READ_AGAIN:
+            path = run / name
+            if name in recorded and path.is_file():
+                if digest_file(path) != recorded[name]:
+                    text = f'"{run}" holds {name}, which is not of the run in {RUN}'
+                    hint = (
+                        f"fit again with --force; or remove {RUN} if you put it there"
+                    )
+                    raise CommandError("E135", text, hint)
+    return run
 
 
 def read_summary(model: Path) -> dict[str, Any]:

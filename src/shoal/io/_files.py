@@ -1,8 +1,8 @@
 """One way to write files, one way to name their content, and what reading needs.
 
 The writers and digests here are those of the whole project: whatever is written under a
-name that others read goes through :func:`whole_file`, :func:`write_whole` or
-:func:`whole_folder`, and whatever is called by its content through one of the digests.
+name that others read goes through :func:`whole_file` or :func:`write_whole`, folders
+through ``_swap.py``, and whatever is called by its content through one of the digests.
 """
 
 import contextlib
@@ -10,8 +10,9 @@ import difflib
 import hashlib
 import json
 import os
+import re
 import shlex
-import shutil
+import socket
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
@@ -21,7 +22,7 @@ from typing import Any
 from shoal.exceptions import CodedError, InputError
 from shoal.io._settings import READING
 
-# ---- Files and folders that are either whole or not there ----------------------------
+# ---- Files that are either whole or not there ----------------------------------------
 
 
 @contextlib.contextmanager
@@ -39,7 +40,7 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
         Wait until the content is on the disk: after a power cut there is the old file
         or the new one, and not an empty one.
     """
-    temporary = _beside(path, f"tmp{path.suffix}", path.stem)
+    temporary = _temporary(path)
     try:
         yield temporary
         if durable:
@@ -58,41 +59,36 @@ def write_whole(
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-@contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """Temporary folder to fill; takes the place of ``path`` if the body ends well.
+def _temporary(path: Path) -> Path:
+    """A name of our own in the same folder, so that renaming is one step."""
+    ours = f"{_machine()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+    return path.with_name(f".{path.stem}.{ours}.tmp{path.suffix}")
 
-    A folder that is already there stays until the new one is whole.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary, old = _beside(path, "tmp"), _beside(path, "old")
-    temporary.mkdir()
+
+def _machine() -> str:
+    return digest(socket.gethostname())[:8]
+
+
+def sweep(path: Path) -> None:
+    """Remove what processes that were killed on this machine left of a file."""
+    mine = rf"\.{re.escape(path.stem)}\.{_machine()}_(\d+)_\w+\.tmp"
+    known = re.compile(mine + re.escape(path.suffix))
+    if os.name != "posix" or not path.parent.is_dir():
+        return  # elsewhere there is no asking whether a process lives
+    for entry in path.parent.iterdir():
+        found = known.fullmatch(entry.name)
+        if found and not _lives(int(found[1])):
+            entry.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
     try:
-        yield temporary
-        take_place(temporary, path, old)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def take_place(whole: Path, path: Path, old: Path) -> None:
-    """Rename what is whole; what was there before has the name ``old`` afterwards.
-
-    If it cannot be renamed, all is as it was before.
-    """
-    if path.exists():
-        os.replace(path, old)
-    try:
-        os.replace(whole, path)
-    except BaseException:
-        if old.exists():
-            os.replace(old, path)
-        raise
-
-
-def _beside(path: Path, ending: str, name: str | None = None) -> Path:
-    """A name of its own in the same folder, so that renaming is one step."""
-    return path.with_name(f".{name or path.name}.{uuid.uuid4().hex[:8]}.{ending}")
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextlib.contextmanager

@@ -122,6 +122,9 @@ class LoadingSettings:
     # The widest that anything may say it is (columns, classes, outputs): a few made-up
     # rows of this width are computed on loading.
     widest: int = 1_000_000
+    # Classes: a matrix of classes by classes is decomposed for every answer, and twice
+    # as many classes take eight times as long. Nobody looks at a thousand classes.
+    classes: int = 1_000
     # Bytes of memory that a piece of JSON becomes at most, by its punctuation.
     json_bytes: tuple[tuple[bytes, int], ...] = (
         (b"{", 250),

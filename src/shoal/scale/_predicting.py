@@ -16,8 +16,8 @@ import pandas as pd
 
 from shoal.exceptions import CodedError, InputError, ModelFileError
 from shoal.io._assignments import assign, marked, rows_by_class, write_assignments
-from shoal.io._files import take_place
 from shoal.io._settings import READING
+from shoal.io._swap import take_place
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import FILL, KEEP_GAPS
 from shoal.io.table._table import Message, Table

@@ -109,6 +109,26 @@ def check_widths(values: dict[str, Any]) -> None:
             raise damaged(f"the model says that {name} has {len(str(value))} digits")
 
 
+def check_classes(values: dict[str, Any]) -> None:
+    """Raise for more classes than can be computed with, in one of shoal's objects."""
+    for name, value in values.items():
+        n_classes = _n_classes(name, value)
+        if n_classes > LOADING.classes:
+            raise damaged(f"the model has {n_classes:,} classes ({name})")
+
+
+def _n_classes(name: str, value: Any) -> int:
+    """How many classes an attribute speaks of; 0 if of none."""
+    plain, shape = name.strip("_"), getattr(value, "shape", ())
+    if plain == "n_classes" and isinstance(value, int):
+        return value
+    if shape and plain.endswith("given_class"):
+        return int(shape[0])
+    if shape and (plain.startswith("class_given") or plain == "prevalence"):
+        return int(shape[-1])
+    return 0
+
+
 def one_job(values: dict[str, Any]) -> None:
     """Set ``n_jobs`` to one: a file does not decide how many processes start."""
     if values.get("n_jobs") is not None:

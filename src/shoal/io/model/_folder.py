@@ -12,6 +12,7 @@ from typing import Any
 from shoal.exceptions import ModelFileError
 from shoal.io._files import digest, digest_json
 from shoal.io._settings import LOADING
+from shoal.io._swap import is_unfinished
 from shoal.io.model._budget import Budget, damaged, most_bytes
 
 FORMAT = 1
@@ -90,6 +91,13 @@ class Folder:
 
 def find_model(path: Path) -> Path:
     """The model's folder: the path itself, or ``model/`` of a run."""
+    for folder in (path, path.absolute().parent):
+        if is_unfinished(folder):
+            raise ModelFileError(
+                "E135",
+                f'"{folder}" is being replaced, or was when a command was stopped',
+                "wait, or let a command such as `shoal name RUN --list` finish that",
+            )
     for folder in (path, path / "model"):
         if (folder / "manifest.json").is_file():
             return folder

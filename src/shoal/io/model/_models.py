@@ -40,7 +40,8 @@ from sklearn.utils.validation import check_is_fitted
 import shoal
 from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io._files import digest, whole_folder, writable
+from shoal.io._files import digest, writable
+from shoal.io._swap import whole_folder
 from shoal.io.model._budget import damaged
 from shoal.io.model._card import check_probe, make_probe, write_card
 from shoal.io.model._folder import (
@@ -221,10 +222,10 @@ def load(path: Any, *, key: Any = None) -> Any:
 
     Damage is found: every file is under a digest. Forgery is not, since whoever writes
     the digests anew can make another model, and this one loads; a model from a stranger
-    can answer wrongly. It can neither run code nor take more memory than a small
-    multiple of its size, more than a minute, or a second process. To know whose it is,
-    sign it (:func:`shoal.io.sign`, ``shoal sign``) and give the key here. Whatever is
-    wrong is a :class:`~shoal.exceptions.ModelFileError` of one line.
+    can answer wrongly. It can neither run code, nor start a process, nor take more
+    memory than a multiple of its size and half a GiB. To know whose it is, sign it
+    (:func:`shoal.io.sign`, ``shoal sign``) and give the key here. Whatever is wrong is
+    a :class:`~shoal.exceptions.ModelFileError` of one line.
 
     Parameters
     ----------

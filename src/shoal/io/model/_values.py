@@ -19,7 +19,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from shoal.io._settings import LOADING
-from shoal.io.model._budget import Budget, check_widths, damaged, one_job
+from shoal.io.model._budget import (
+    Budget,
+    check_classes,
+    check_widths,
+    damaged,
+    one_job,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -325,6 +331,7 @@ class Reader:
         self.budget.pay_nodes(LOADING.nodes_per_object)
         values = {key: self.decode(item) for key, item in state.items()}
         check_widths(values)
+        check_classes(values)
         one_job(values)
         if dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
