@@ -17,7 +17,7 @@ from shoal.cli._reading import (
     refuse_of_images,
     without_rare_values,
 )
-from shoal.cli._runs import settled
+from shoal.cli._runs import load_settled
 from shoal.io._options import FileOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ def load_model(path: Path, device: str = "auto") -> Loaded:
 
     A model with a network computes on ``device``.
     """
-    import shoal
-
-    settled(path)
-    model = shoal.load(path)
+    model = load_settled(path)
     if model._origin._takes_images:
         from shoal.cli._networks import start_torch
 

@@ -106,8 +106,7 @@ def name(model: Model, change: Change, speech: Speech) -> None:
 
     with running("name", speech, plain_csv=change.plain_csv) as output:
         change.refuse_several()
-        _runs.settled(model)
-        before = after = shoal.load(model)
+        before = after = _runs.load_settled(model)
         if not change.list_only:
             after = change.apply(before)
             output.files = save(output, model, before, after)
@@ -170,13 +169,12 @@ def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
             _runs.write_csv(
                 new / _runs.PREVALENCE, records, plain=output.plain_csv
             )
-        counts = kept.get(_runs.COUNTS)
-        if _runs.COUNTS in own and counts is None:
-            counts = current_counts(
+        if _runs.COUNTS in own:
+            counts = kept.get(_runs.COUNTS) or current_counts(
                 run / _runs.COUNTS, model, before, plain=output.plain_csv
             )
-        if counts is not None:
-            (new / _runs.COUNTS).write_text(counts, encoding="utf-8", newline="")
+            if counts is not None:
+                (new / _runs.COUNTS).write_text(counts, encoding="utf-8", newline="")
         if _runs.REPORT in own and (run / _runs.SUMMARY).is_file():
             draw(new / _runs.REPORT, named(output, _runs.read_summary(run), model))
         names = sorted(entry.name for entry in new.iterdir())

@@ -323,6 +323,14 @@ def settled(model: Path) -> Path:
     return run
 
 
+def load_settled(model: Path) -> Any:
+    """The model of a run, every file of which is of that run."""
+    import shoal
+
+    settled(model)
+    return shoal.load(model)
+
+
 def read_summary(model: Path) -> dict[str, Any]:
     """The summary beside a model, from which its report is drawn."""
     path = folder_of(model) / SUMMARY

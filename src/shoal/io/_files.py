@@ -188,19 +188,7 @@ def require(package: str, extra: str, purpose: str) -> Any:
         ) from error
 
 
-# ---- Names in a sentence: as they can be shown, mistyped, and many -------------------
-
-
-def printable(text: str) -> str:
-    r"""One line of text in which nothing moves a cursor or ends the line.
-
-    >>> printable("a\nb\x1b[2J")
-    'a\\nb\\x1b[2J'
-    """
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode()
-        for one in text
-    )
+# ---- Names that somebody mistyped, and lists of names in a sentence ------------------
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

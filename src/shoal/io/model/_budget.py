@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from shoal.exceptions import ModelFileError
-from shoal.io._files import GIB, available_memory, printable
+from shoal.io._files import GIB, available_memory
 from shoal.io._settings import LOADING, READING
+from shoal.io._shown import visible
 
 
 def damaged(text: str) -> ModelFileError:
     """The error of a model file that is not what it claims to be, in one line."""
     hint = "restore the model from a copy, or fit again"
-    return ModelFileError("E135", printable(text), hint)
+    return ModelFileError("E135", visible(text), hint)
 
 
 def most_bytes(on_disk: float) -> float:
