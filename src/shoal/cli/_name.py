@@ -102,8 +102,6 @@ def name(model: Model, change: Change, speech: Speech) -> None:
     --undo, one after the other. In a run folder, prevalence.csv, class_counts.csv and
     report.html follow where nobody changed them.
     """
-    import shoal
-
     with running("name", speech, plain_csv=change.plain_csv) as output:
         change.refuse_several()
         before = after = _runs.load_settled(model)
@@ -166,9 +164,7 @@ def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
         if _runs.PREVALENCE in own:
             earlier = kept.get(_runs.PREVALENCE, "")
             records = current_records(run, model, before=before, kept=earlier)
-            _runs.write_csv(
-                new / _runs.PREVALENCE, records, plain=output.plain_csv
-            )
+            _runs.write_csv(new / _runs.PREVALENCE, records, plain=output.plain_csv)
         if _runs.COUNTS in own:
             counts = kept.get(_runs.COUNTS) or current_counts(
                 run / _runs.COUNTS, model, before, plain=output.plain_csv
