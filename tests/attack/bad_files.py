@@ -97,7 +97,7 @@ def spoil(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(spoiled)
 
 
-def spoiled_files(times: int = 12) -> Iterator[Drawn]:
+def spoiled_files(times: int = 8) -> Iterator[Drawn]:
     """Good files of every format, damaged at random."""
 
     def make(name: str, seed: int, folder: Path) -> Words:

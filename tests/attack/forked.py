@@ -87,6 +87,7 @@ def forked(
 ) -> Outcome:
     """Call ``work`` in a copy of this process, inside ``folder``."""
     said = folder / ".said"
+    said.unlink(missing_ok=True)
     begun = time.monotonic()
     child = os.fork()
     if child == 0:

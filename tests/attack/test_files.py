@@ -66,9 +66,7 @@ def test_the_watcher_sees_what_it_is_for(tmp_path: Path) -> None:
     assert "foreign exception" in fault(lambda: [][0])
     assert "E001" in fault(lambda: print("error[E001] x"))
     assert "signal" in fault(lambda: os.kill(os.getpid(), 9))
-    (tmp_path / ".said").unlink()
     assert "not printable" in fault(lambda: print("\x1b[2J"))
-    (tmp_path / ".said").unlink()
     assert fault(lambda: print("fine")) == ""
 
 
@@ -379,6 +377,14 @@ def test_names_that_no_file_can_hold(cli, tmp_path: Path) -> None:
     ended = cli("check", "x" * 5_000, "--domain", "site")
     assert ended.code == 3
     assert "error[E101]" in ended.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "base64", "a\0b"])
+def test_lines_of_json_without_end(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "x.jsonl").write_text("[" * 100_000)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "x.jsonl", domain="site", encoding=encoding)
+    assert caught.value.code == "E143"
 
 
 def test_frames_of_a_gzip_file_can_be_sought(tmp_path: Path) -> None:

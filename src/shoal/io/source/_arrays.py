@@ -169,6 +169,12 @@ def read_side(path: Path, n_rows: int) -> Any:
     if path.suffix == ".npy":
         with _numpy_file(path, "npy"):
             values = np.ravel(np.load(path, allow_pickle=False))
+        if values.dtype.kind not in "biufUSmM":
+            raise InputError(
+                "E102",
+                f'"{path}" holds {values.dtype}, and domains are words or numbers',
+                "save them as text, one a line",
+            )
     else:
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()

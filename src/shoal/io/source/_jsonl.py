@@ -1,8 +1,9 @@
 """JSON lines: one object a line, its keys the columns."""
 
-import gzip
+import io
 import itertools
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from shoal.exceptions import InputError
+from shoal.io._files import check_memory
+from shoal.io._limits import opened
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format, readable, sampled
@@ -20,6 +23,7 @@ def read_jsonl(path: Path, options: SourceOptions) -> Content:
     frames = jsonl_chunks(path, options, batch_rows=READING.batch_rows)
     if options.sample is not None:
         return Content(frame=sampled(frames, options.sample, options.seed))
+    check_memory(path.stat().st_size / READING.bytes_per_cell, f'"{path}"')
     found = list(frames)
     return Content(frame=pd.concat(found) if found else pd.DataFrame())
 
@@ -29,7 +33,8 @@ def jsonl_chunks(
 ) -> Iterator[pd.DataFrame]:
     """Frames of at most ``batch_rows`` rows; a key that a line lacks has no value."""
     start = 0
-    with readable(path, (OSError, UnicodeDecodeError, LookupError), "jsonl"):
+    broken = (OSError, EOFError, zlib.error, ValueError, LookupError)
+    with readable(path, broken, "jsonl"):
         objects = _objects(path, options.encoding)
         while rows := list(itertools.islice(objects, batch_rows)):
             index = pd.RangeIndex(start, start + len(rows))
@@ -39,14 +44,13 @@ def jsonl_chunks(
 
 def _objects(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
     """Every line that is not blank, as an object; anything else is E143."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding=encoding) as file:
+    with opened(path) as packed, io.TextIOWrapper(packed, encoding) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict):
                 raise InputError(
