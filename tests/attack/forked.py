@@ -83,11 +83,16 @@ def warm() -> None:
 
 
 def forked(
-    work: Callable[[], Any], folder: Path, *, stdout: Path | None = None
+    work: Callable[[], Any],
+    folder: Path,
+    *,
+    stdout: Path | None = None,
+    said_to: Path | None = None,
 ) -> Outcome:
     """Call ``work`` in a copy of this process, inside ``folder``."""
-    said = folder / ".said"
-    said.unlink(missing_ok=True)
+    said = said_to or folder / ".said"
+    if said_to is None:
+        said.unlink(missing_ok=True)
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -104,7 +109,8 @@ def forked(
             break
         time.sleep(0.005)
     peak = usage.ru_maxrss * 1024
-    return Outcome(code, said.read_bytes(), usage.ru_utime + usage.ru_stime, peak)
+    text = b"" if said_to else said.read_bytes()
+    return Outcome(code, text, usage.ru_utime + usage.ru_stime, peak)
 
 
 def _work(

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from typer.main import get_command
 
     from shoal.cli._app import app
-    from shoal.cli._messages import COMMAND_LINE
+    from shoal.cli._messages import COMMAND_LINE, FULL
     from shoal.exceptions import CodedError
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -34,8 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             code = run(given, prog_name="shoal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the results has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go()
         code = 0
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _let_go()
+        text = f"cannot write: {error.strerror}"
+        full = CodedError("E140", text, "make room, or choose another place")
+        code = _fail(full, given[0], given)
     except KeyboardInterrupt:
         code = 130
     except CodedError as error:  # before a command began, such as in its --config
@@ -69,6 +76,11 @@ def _ended_by_signal() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _let_go() -> None:
+    """Write to standard output no more: what is left in it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail_usage(error: Any, arguments: Sequence[str]) -> int:

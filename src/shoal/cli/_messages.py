@@ -1,5 +1,6 @@
 """What is said: messages and their codes, values for JSON, what --redact allows."""
 
+import errno
 import inspect
 import json
 import math
@@ -16,6 +17,10 @@ from shoal.io._shown import visible
 
 #: The words after ``shoal``, for the record of a run.
 COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
+
+#: What the system says where nothing more can be written: the disk, the share of a user
+#: or the file is full.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 #: What the status of a command means to the shell.
 EXIT_CODES = {

@@ -19,6 +19,7 @@ import typer
 
 from shoal.cli._messages import (
     COMMAND_LINE,
+    FULL,
     CommandError,
     Notice,
     allowed,
@@ -206,8 +207,7 @@ class Output:
 
     Results are shown by :meth:`show`; with ``--json`` they are held back and one
     document with ``data``, messages and files is printed at the end instead. With
-    ``redact``, data and messages hold only what is allowed. ``plain_csv`` is for those
-    who write tables.
+    ``redact``, data and messages hold only what is allowed.
     """
 
     command: str
@@ -417,6 +417,8 @@ def running(
     except (typer.Exit, BrokenPipeError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise  # where it is told, standard output can be let go of
         if speech.debug:
             traceback.print_exc()
         text = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
