@@ -39,7 +39,10 @@ def written(name: str, content: bytes, folder: Path, *, words: Words = CHECK) ->
 def good_frame() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     site = np.array(["north", "south", "east"])[np.arange(90) % 3]
+    # two classes, whose mix differs between the sites
+    first = rng.random(90) < np.array([0.95, 0.05, 0.5])[np.arange(90) % 3]
     columns = {f"x{place}": rng.normal(size=90).round(3) for place in range(4)}
+    columns["x0"] = (columns["x0"] + np.where(first, 4, -4)).round(3)
     return pd.DataFrame({"site": site, **columns})
 
 
