@@ -381,13 +381,13 @@ MODEL = {
     "not a model": Case(GOOD, "predict . x.csv", "E135", 6, "not a shoal model"),
     "a manifest cut short": Case(
         text("run/model/manifest.json", '{"format": 1'),
-        "predict run penguins.csv", "E135", 6, "JSON",
+        "predict run penguins.csv", "E135", 6, "not of the run in run.json",
     ),
     "a manifest changed": Case(
-        lambda f: _edit(f, "seed", 9), "name run --list", "E135", 6, "changed"
+        lambda f: _edit(f, "seed", 9), "name run --list", "E135", 6, "manifest.json"
     ),
     "a newer format": Case(
-        lambda f: _edit(f, "format", 99), "report run", "E135", 6, "newer", "upgrade"
+        lambda f: _edit(f, "format", 99), "report run", "E135", 6, "manifest.json"
     ),
     "damaged arrays": Case(
         text("run/model/arrays.safetensors", "oh"), "predict run penguins.csv", "E135",

@@ -196,7 +196,7 @@ def test_a_social_scientist(rows: pd.DataFrame, person: Person) -> None:
     assert person.corrections == 1  # both words for "no answer" at once
     check_mix(mix_of("run"))
     # in Python with the table at hand, which an estimator alone cannot take
-    with pytest.raises(ValueError, match=r"text in column 'size'.* shoal\.io\.read\("):
+    with pytest.raises(ValueError, match=r"text in column 'sex'.* shoal\.io\.read\("):
         DomainMixture(2).fit(answers.drop(columns="site"), answers["site"])
     gaps = {"na": ["refused", "unknown"], "impute": "median"}
     table = read(answers.drop(columns="site"), domain=answers["site"], **gaps)

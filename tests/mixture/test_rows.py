@@ -40,7 +40,7 @@ def test_sample_is_even_and_without_repeats(sizes, budget):
         assert taken[cut].min() >= taken.max() - 1
 
 
-@given(n_domains=st.integers(20, 200), size=st.integers(1, 30))
+@given(n_domains=st.integers(100, 400), size=st.integers(SAMPLED_TOGETHER, 30))
 def test_a_sample_of_very_many_domains_keeps_rows_together(n_domains, size):
     codes = np.repeat(np.arange(n_domains), size)
     together = min(size, SAMPLED_TOGETHER)

@@ -33,4 +33,6 @@ def write_cells(path: Path, seed: int, n_cells: int = 80, *, gap: bool = False) 
         var.attrs["column-order"] = np.array([], dtype=float)
         write_text(obs, "donor", ["" if one is None else one for one in said])
         file.create_group("obsm")["X_pca"] = space.astype(np.float32)
+        rates = np.where(kinds[:, None], [40.0, 4.0], [4.0, 40.0])
+        file.create_group("layers")["counts"] = rng.poisson(rates).astype(np.float32)
     return donors

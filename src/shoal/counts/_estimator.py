@@ -173,6 +173,11 @@ class CountMixture(FittedCounts):
         check_choice(("auto", *WEIGHTINGS), weighting=self.weighting)
         if self.n_components is not None:
             check_whole(1, n_components=self.n_components)
+        if self.n_classes is not None and X.shape[1] < self.n_classes:
+            raise ValueError(
+                f"X has {X.shape[1]} words, too few for n_classes={self.n_classes}; "
+                "use fewer classes"
+            )
         weighting = self.weighting
         if weighting == "auto":
             weighting = "log" if is_counts(X) else "none"

@@ -362,7 +362,8 @@ def _columns(columns: Sequence[Any] | None, rows: ReportRows) -> list[Record]:
 def _gaps(rows: ReportRows, filled: Mapping[str, int] | None) -> Record:
     """Missing values by column: those filled in, and those that the fit has kept."""
     kept: dict[str, int] = {}
-    if rows.has_columns and not is_sparse(rows.X) and rows.X.dtype.kind == "f":
+    named = rows.has_columns and rows.X.shape[1] == len(rows.features)
+    if named and not is_sparse(rows.X) and rows.X.dtype.kind == "f":
         counts = np.isnan(rows.X).sum(axis=0)
         kept = dict(zip(rows.features, counts.tolist(), strict=True))
     return {"filled": _most_first(filled or {}), "kept": _most_first(kept)}

@@ -138,7 +138,11 @@ def known_by(value: Any) -> Any:
     """
     if isinstance(value, LatentShiftEstimator):
         return {
-            "params": {name: repr(one) for name, one in value.get_params().items()},
+            "params": {
+                name: repr(one)
+                for name, one in value.get_params().items()
+                if not name.endswith("n_jobs")  # no result depends on it
+            },
             "arrays": [known_by(one) for one in value._fitted_arrays()],
             "domains": [str(name) for name in value.domains_.tolist()],
             "classes": value.class_names_,
