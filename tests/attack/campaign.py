@@ -8,9 +8,9 @@ process knows which one ended it.
 """
 
 import argparse
-import faulthandler
 import json
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,7 +73,7 @@ def outcome(saved: Saved, number: int, seed: int, events: list[str]) -> tuple[st
     forger, files = forge(saved, np.random.default_rng([seed, number]))
     folder = saved.write(files)
     n_threads = threading.active_count()
-    faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # of work; then we are ended
     try:
         found = shoal.load(folder)
     except ModelFileError as error:
@@ -87,7 +87,7 @@ def outcome(saved: Saved, number: int, seed: int, events: list[str]) -> tuple[st
     else:
         result = asked(found, saved.rows)
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if events:
         result = f"bad: started {events}"
         events.clear()
@@ -151,7 +151,8 @@ def attack(kind: str, first: int, last: int, seed: int) -> dict[str, Any]:
             break
         if not done.stdout:
             raise RuntimeError(done.stderr)
-        end = "hung" if "Timeout" in done.stderr else f"ended ({done.returncode})"
+        hung = done.returncode == -signal.SIGPROF
+        end = "hung" if hung else f"ended ({done.returncode})"
         bad.append(f"{kind} {begun}: {end}: {done.stderr[-300:]}")
         counts["?", "bad"] += 1
         first = begun + 1

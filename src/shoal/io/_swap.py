@@ -106,7 +106,11 @@ def take_place(whole: Path, path: Path, old: Path) -> None:
     """
     if path.exists():
         if exchange(whole, path):
-            os.replace(whole, old)
+            try:
+                os.replace(whole, old)
+            except BaseException:
+                exchange(whole, path)
+                raise
             return
         os.replace(path, old)
     try:
