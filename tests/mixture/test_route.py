@@ -134,6 +134,7 @@ def test_what_hears_shift_alone():
     for options in ({"search": False}, {"expansion": "linear"}, {"by": "shift"}):
         model = DomainMixture(3, random_state=0, **options).fit(X, domains)
         assert (model.route_.by, model.route_.reason) == ("shift", "alone")
+        assert str(model.route_) == "Classes by shift, heard alone."
     model = DomainMixture(3, random_state=0).fit(sparse.csr_array(X), domains)
     assert model.route_.reason == "alone"
     few = np.arange(len(X)) % 60  # five or six rows a domain

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
-    InParts,
     PlaceOptions,
     choose_k,
     diagnosis_of,
     estimator_for,
-    opened,
     refuse_unfit,
 )
 from shoal.cli._name import Names, names_from, renamed
@@ -37,6 +35,7 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, running
+from shoal.cli._parts import InParts, opened
 from shoal.cli._reading import (
     Data,
     h5ad_of,

@@ -69,7 +69,7 @@ class MixtureSettings:
     logit_ridge: float = 1e-4
     logit_iterations: int = 60
     # It has one output a domain: beyond so many it costs more than all the rest (5,000
-    # domains of 4 rows: 200 s of 220), and domains of few rows teach it little.
+    # domains of 4 rows), and domains of few rows teach it little.
     logit_domains: int = 300
 
     # ---- moves ----

@@ -63,6 +63,8 @@ class Route:
     other_labels: Array
 
     def __str__(self) -> str:
+        if self.reason == "alone":
+            return f"Classes by {self.by}, heard alone."
         other = "shift" if self.by == "looks" else "looks"
         return (
             f"Classes by {self.by}: {REASONS[self.reason]}. Classes by {other} agree "
