@@ -5,6 +5,7 @@ python scripts/lowest.py > lowest.txt && pip install -c lowest.txt ".[parquet]" 
 ``make lowest`` tests with them: a bound nobody has tried is a guess.
 """
 
+import argparse
 import re
 import sys
 import tomllib
@@ -17,6 +18,7 @@ FOR_USERS = ("parquet", "faiss", "boost", "anndata")
 
 def main() -> int:
     """Print one line for each dependency that has a lower bound."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     project = tomllib.loads(PROJECT.read_text())["project"]
     print("\n".join(lowest(project)))
     return 0

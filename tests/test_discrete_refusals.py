@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from shoal import DiscreteMixture
-from shoal.exceptions import DomainMissingError
+from shoal.exceptions import DomainMissingError, UnseenDomainWarning
 
 GOOD = np.array([[5, 1, 0], [1, 5, 2], [2, 2, 2]])
 
@@ -115,7 +115,10 @@ def test_errors_after_the_fit():
         fitted.predict([[3]], "Mars")
     with pytest.raises(ValueError, match="score requires y to be passed"):
         fitted.score([[3]])
-    with pytest.raises(ValueError, match="not seen: 9"):
+    with (
+        pytest.raises(ValueError, match="not seen: 9"),
+        pytest.warns(UnseenDomainWarning, match="no score"),
+    ):
         fitted.score([[3]], [9])
     with pytest.raises(
         ValueError, match="2 features, but DiscreteMixture is expecting 1"

@@ -96,13 +96,12 @@ class CountMixture(FittedCounts):
     >>> import numpy as np
     >>> from shoal import CountMixture
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat([0, 1, 0, 1], [80, 20, 20, 80])
+    >>> labels = np.repeat([0, 1, 0, 1], [80, 20, 40, 60])
     >>> shares = np.array([[4, 4, 1, 1, 1], [1, 1, 4, 4, 1]]) / 11
     >>> X = np.array([rng.multinomial(40, shares[y]) for y in labels])
     >>> model = CountMixture(2, random_state=0).fit(X, np.repeat(["a", "b"], 100))
-    >>> model.prevalence_.round(1)
-    array([[0.8, 0.2],
-           [0.2, 0.8]])
+    >>> bool(abs(model.prevalence_ - [[0.8, 0.2], [0.4, 0.6]]).max() < 0.1)
+    True
     """
 
     def __init__(
