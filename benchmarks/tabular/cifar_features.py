@@ -89,7 +89,7 @@ def run_cell(dataset: str, r: int, alpha: float, wave: int, search: bool) -> dic
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShoalWarning)
         model = DomainMixture(
-            prevalence.shape[1], search=search, random_state=wave
+            prevalence.shape[1], by="shift", search=search, random_state=wave
         ).fit(X_train, domains)
     seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     classes = model.predict(X_test, domains_test)

@@ -72,7 +72,9 @@ def run(seed: int, n_resamples: int, search: bool) -> dict:
         return_bunch=True,
     )
     start = time.process_time()
-    model = DomainMixture(settings["n_classes"], search=search, random_state=seed)
+    model = DomainMixture(
+        settings["n_classes"], by="shift", search=search, random_state=seed
+    )
     model.fit(bunch.X, bunch.domains)
     fitted = time.process_time()
     found = model.bootstrap(

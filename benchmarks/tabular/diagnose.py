@@ -136,7 +136,7 @@ def run(name: str, fit: str, seed: int) -> dict[str, Any]:
         X, domains, labels = make_latent_shift(
             case.n_rows, random_state=seed, **case.options
         )
-    settings = {"search": False, **case.quick} if fit == "quick" else {}
+    settings = {"search": False, **case.quick} if fit == "quick" else {"by": "shift"}
     model = DomainMixture(
         case.n_classes, check_identifiable=False, random_state=seed, **settings
     )

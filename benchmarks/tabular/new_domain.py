@@ -58,7 +58,7 @@ def make_problem(n_classes: int, alpha: float, n_rows: int, seed: int) -> Any:
 def run(n_classes: int, alpha: float, seed: int, repeats: int, search: bool) -> dict:
     bunch = make_problem(n_classes, alpha, PANEL[n_classes, alpha], seed)
     start = time.process_time()
-    model = DomainMixture(n_classes, search=search, random_state=seed)
+    model = DomainMixture(n_classes, by="shift", search=search, random_state=seed)
     model.fit(bunch.X, bunch.domains)
     seconds = time.process_time() - start
     truth_of = match_by_rows(bunch.posterior.argmax(axis=1), model.labels_, n_classes)

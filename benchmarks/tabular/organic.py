@@ -101,7 +101,9 @@ def run_once(name: str, seed: int) -> dict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShoalWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = DomainMixture(n_labels, random_state=seed).fit(data.X, data.domains)
+        model = DomainMixture(n_labels, by="shift", random_state=seed).fit(
+            data.X, data.domains
+        )
         diagnosis = model.diagnose(data.X, data.domains, random_state=seed)
         choice = choose_n_classes(
             data.X, data.domains, n_resamples=0, random_state=seed

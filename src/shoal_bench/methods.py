@@ -172,7 +172,8 @@ def absent(name: str) -> CodedError | None:
 @register("ours_frozen", search=False)
 def _ours_frozen(problem: Problem, seed: int, search: bool) -> Answer:
     return _fit(
-        DomainMixture(problem.n_classes, search=search, random_state=seed), problem
+        DomainMixture(problem.n_classes, by="shift", search=search, random_state=seed),
+        problem,
     )
 
 

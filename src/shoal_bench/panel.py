@@ -242,12 +242,14 @@ def _reference(problem: PanelProblem, seed: int) -> tuple[float, None]:
 
 Method = Callable[[PanelProblem, int], tuple[Any, Any]]
 METHODS: Mapping[str, Method] = {
-    "mixture": lambda p, s: _fit(DomainMixture(p.n_classes, random_state=s), p),
+    "mixture": lambda p, s: _fit(
+        DomainMixture(p.n_classes, by="shift", random_state=s), p
+    ),
     "mixture, no search": lambda p, s: _fit(
         DomainMixture(p.n_classes, search=False, random_state=s), p
     ),
     "mixture, no moves": lambda p, s: _fit(
-        DomainMixture(p.n_classes, moves=False, random_state=s), p
+        DomainMixture(p.n_classes, by="shift", moves=False, random_state=s), p
     ),
     "ddfa": lambda p, s: _fit(DDFA(p.n_classes, random_state=s), p),
     "ddfa published, logit": lambda p, s: _fit(
