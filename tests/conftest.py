@@ -15,6 +15,10 @@ import pytest
 from hypothesis import settings
 
 from shoal.cli import main
+from support.browsing import browser, serious_violations
+
+# One browser for all rooms: a process can drive only one at a time.
+__all__ = ["browser", "serious_violations"]
 
 DEFAULT_SEED = 0
 ALL_SEEDS = range(20)

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from shoal.datasets import load_penguins
-from support.browsing import browser, serious_violations
-
-__all__ = ["browser", "serious_violations"]
 
 
 class Served:

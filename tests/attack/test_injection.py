@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.attack.forked import Outcome, is_printable, shoal, warm
-from tests.report.conftest import browser  # noqa: F401
 
 from shoal.io._shown import FORMULA, NUMBER, cell, is_text, uncell, visible
 
@@ -212,7 +211,7 @@ def test_the_card_is_text(attacked: Attacked) -> None:
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in by_site} == {4}
 
 
-def test_the_report_runs_nothing(attacked: Attacked, browser) -> None:  # noqa: F811
+def test_the_report_runs_nothing(attacked: Attacked, browser) -> None:
     page_text = attacked.text("run/report.html")
     assert is_printable(page_text.replace("\t", ""))
     page = browser.new_page()

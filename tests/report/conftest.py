@@ -14,10 +14,6 @@ from shoal.analysis._bootstrap import Intervals
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import load_penguins
 from shoal.report import summarize
-from support.browsing import browser, serious_violations
-
-# fixtures of this folder's tests
-__all__ = ["browser", "serious_violations"]
 
 NAMES = ["Adelie", "Gentoo", "Chinstrap"]
 
