@@ -373,7 +373,7 @@ def test_a_class_can_join(
 
 def test_only_models_of_shoal(tmp_path: Path) -> None:
     X, domains = rows()
-    with pytest.raises(TypeError, match="estimator must be one of DDFA"):
+    with pytest.raises(TypeError, match="estimator must be one of CountMixture, DDFA"):
         shoal.save(LogisticRegression().fit(X, domains), tmp_path / "model")
     with pytest.raises(ValueError, match="not fitted"):
         shoal.save(shoal.DomainMixture(2), tmp_path / "model")
