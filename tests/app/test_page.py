@@ -3,6 +3,7 @@
 import json
 import signal
 import zipfile
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -181,13 +182,13 @@ def test_bad_files_are_refused_by_name_and_not_kept(served, folder, open_tab, tm
 
 def test_the_server_refuses_large_files_whatever_the_page_says(served):
     place = urlsplit(served.address)
-    wire = HTTPConnection(place.netloc, timeout=60)
-    wire.putrequest("PUT", f"{place.path}tables/x.csv")
-    wire.putheader("Content-Length", "2000000")  # refused before the rest is sent
-    wire.endheaders()
-    answer = wire.getresponse()
-    assert answer.status == 400
-    told = json.loads(answer.read())["error"]["text"]
+    with closing(HTTPConnection(place.netloc, timeout=60)) as wire:
+        wire.putrequest("PUT", f"{place.path}tables/x.csv")
+        wire.putheader("Content-Length", "2000000")  # refused before the rest is sent
+        wire.endheaders()
+        with wire.getresponse() as answer:
+            assert answer.status == 400
+            told = json.loads(answer.read())["error"]["text"]
     assert told.startswith('"x.csv" has 2 MB or more; this page takes up to 1 MB')
 
 
