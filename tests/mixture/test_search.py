@@ -197,7 +197,12 @@ def test_starts_are_compared_under_penalties_for_their_rows(problem):
 
 def test_given_penalties_are_those_of_the_fit(clouds):
     model = DomainMixture(
-        4, ridge=1e-3, dirichlet=0.3, max_search_rows=300, random_state=0
+        4,
+        by="shift",
+        ridge=1e-3,
+        dirichlet=0.3,
+        max_search_rows=300,
+        random_state=0,
     ).fit(clouds.X, clouds.domains)
     assert model.penalties_.ridge == 1e-3
     assert model.penalties_.dirichlet * 1200 == pytest.approx(0.3 * 4 * 6)
@@ -205,7 +210,8 @@ def test_given_penalties_are_those_of_the_fit(clouds):
 
 def test_a_search_never_ends_below_the_single_optimization(clouds):
     """By its own record; and where nothing beats that one, it is the fit."""
-    found = DomainMixture(4, random_state=0).fit(clouds.X, clouds.domains)
+    found = DomainMixture(4, by="shift", random_state=0)
+    found.fit(clouds.X, clouds.domains)
     quick = DomainMixture(4, search=False, random_state=0)
     quick.fit(clouds.X, clouds.domains)
     before = found.held_out_["search=False"][0]
@@ -226,7 +232,8 @@ def test_a_search_on_a_sample_keeps_the_better_objective(clouds):
 
 def test_a_single_optimization_that_cannot_be_beaten_is_the_fit(clouds, monkeypatch):
     monkeypatch.setattr(Trial, "beats", lambda *_: False)
-    found = DomainMixture(4, random_state=0).fit(clouds.X, clouds.domains)
+    found = DomainMixture(4, by="shift", random_state=0)
+    found.fit(clouds.X, clouds.domains)
     quick = DomainMixture(4, search=False, random_state=0)
     assert_array_equal(found.weights_, quick.fit(clouds.X, clouds.domains).weights_)
 

@@ -149,9 +149,8 @@ class Search:
                 self.sample, scale, expansion, SETTINGS.n_centres, self.seed
             )
             problem = self.sample.problem(features)
-            known = best.best.penalties
-            least = self.options.race_penalties(problem, self.n_classes).ridge
-            known = replace(known, ridge=max(known.ridge, least))
+            ridge = self.options.race_penalties(problem, self.n_classes).ridge
+            known = replace(best.best.penalties, ridge=ridge)
             race = self._new_race(features, problem, known)
             starts = self.anchors
             if expansion in LINEAR:  # columns weigh otherwise: other clusters
