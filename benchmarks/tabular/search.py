@@ -64,9 +64,7 @@ def run_once(version: str, name: str, seed: int, search: bool) -> Run:
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DomainMixture(
-            n_classes, by="shift", search=search, random_state=seed
-        )
+        model = DomainMixture(n_classes, by="shift", search=search, random_state=seed)
         model.fit(problem.X, problem.domains)
     sizes = np.bincount(model.labels_, minlength=n_classes)
     return {

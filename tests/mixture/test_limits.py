@@ -164,7 +164,9 @@ def test_classes_of_wide_tables_are_not_the_domains(make, shape, thin):
     assert matched_accuracy(labels, model.labels_) > 0.9
     columns = quietly(make(3, expansion="linear"), rows, domains)
     # the control; a search that chooses the ridge for so few rows goes less far astray
-    assert matched_accuracy(domains, columns.labels_) > (0.75 if columns.search else 0.85)
+    assert matched_accuracy(domains, columns.labels_) > (
+        0.75 if columns.search else 0.85
+    )
     assert matched_accuracy(labels, columns.labels_) < 0.9
 
 
