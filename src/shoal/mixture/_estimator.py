@@ -74,7 +74,7 @@ class DomainMixture(FitsRows, HearsLooks):
     search : bool, default=True
         Race starts (by anchors and by looks), penalties and features on held-out rows.
         False optimizes once with fixed penalties: what a search begins with, and keeps
-        where nothing is better beyond doubt. Of a few thousand rows it is ten times as
+        where nothing is better. Of a few thousand rows it is ten times as
         fast and costs accuracy (.05 to .2 on small real tables); of tens of thousands
         two to three times as fast, and little is lost.
     scale : {"auto", "column", "global"}, default="auto"

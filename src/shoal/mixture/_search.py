@@ -52,7 +52,7 @@ class Search:
         self.rng = rng
 
     def run(self) -> Found:
-        """The single optimization, or what is better beyond doubt."""
+        """The single optimization, or what is better on held-out rows."""
         plain = self.quick.climb()
         if not self.options.search:
             return self.quick.finish(plain)
@@ -74,7 +74,7 @@ class Search:
         before = first.judge(self._taken(plain.start), plain.penalties)
         self.record["search=False"] = before.mean, before.score.standard_error()
         winner = best.choose_confidence()
-        if not winner.beats(before, SETTINGS.doubt):
+        if not winner.beats(before, 0.0):
             return self.quick.finish(plain)
         name, fit = best.solve(winner.penalties)
         return polish(
