@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shoal.vision._simclr import Pretrained
 
 
-HISTORY = "history.json"
+ENCODER, HISTORY = "encoder.safetensors", "history.json"
 # What a run keeps while it trains, in this process and on a Ray cluster.
 KEPT = ("checkpoint.pt", "checkpoints")
 LEAST = NUMBERS.least_images
@@ -221,7 +221,7 @@ def train(
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
-    refuse_existing(folder, [_networks.ENCODER, HISTORY], force=force)
+    refuse_existing(folder, [ENCODER, HISTORY], force=force)
     begun = any((folder / name).exists() for name in KEPT)
     if begun and not (resume or force):
         text = f'"{folder}" holds the checkpoint of a run that was stopped'
@@ -310,9 +310,9 @@ def save(
     with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
         facts["view_size"] = view_size or size
-        trained.save(place / _networks.ENCODER, **facts)
+        trained.save(place / ENCODER, **facts)
         write_json(place / HISTORY, history.records)
-    output.files = [folder / _networks.ENCODER, folder / HISTORY]
+    output.files = [folder / ENCODER, folder / HISTORY]
     output.data = {
         "method": trained.method,
         "n_images": len(pixels),

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from shoal.io._files import whole_file
+from shoal.vision._efficientnet import EfficientNetLite0
 from shoal.vision._nets import STAGE_BLOCKS, STEMS, Backbone, resnet, resnet_name
 from shoal.vision._settings import SETTINGS
 
@@ -100,6 +101,7 @@ def default_backbone(side: int, depth: int = 18) -> str:
 
 for _depth, _stem in product(STAGE_BLOCKS, STEMS):
     register_backbone(resnet_name(_depth, _stem), partial(resnet, _depth, stem=_stem))
+register_backbone("efficientnet-lite0", EfficientNetLite0)
 
 
 # ---- files ---------------------------------------------------------------------------
@@ -109,6 +111,7 @@ PREFIXES = ("module.", "_orig_mod.", "backbone.", "encoder_q.", "encoder.", "net
 #: Parts of a checkpoint that are no backbone: heads, queues, momentum twins.
 OTHER_PARTS = (
     "fc.",
+    "_fc.",
     "head.",
     "heads.",
     "cluster_head.",
