@@ -117,7 +117,7 @@ def network_errors(batch: int, least: int = 1) -> Iterator[None]:
 
 def find_weights(path: Path) -> Path:
     """The file of weights that a path or a name means; E101 where there is none."""
-    from shoal.vision._ready import READY, weights_file
+    from shoal.io._ready import READY, weights_file
 
     file = weights_file(path)
     if not file.is_file():
@@ -134,7 +134,7 @@ def load_network(
 ) -> tuple["Backbone", int]:
     """The network, and the size of images that it is used to."""
     from shoal.vision._backbone import load_backbone, resnet_like
-    from shoal.vision._ready import ready_encoder
+    from shoal.io._ready import ready_encoder
 
     file, ready = find_weights(weights), ready_encoder(weights)
     found = _architecture(file)
@@ -153,7 +153,7 @@ def load_network(
 
 def taught_with(weights: str | Path) -> dict[str, str]:
     """What is to be told of an encoder that came ready: labels may have taught it."""
-    from shoal.vision._ready import ready_encoder
+    from shoal.io._ready import ready_encoder
 
     ready = ready_encoder(weights)
     return {} if ready is None else {"encoder": f"{weights}, {ready.taught}"}
@@ -203,7 +203,8 @@ def plan_images(encoder: Encoder) -> dict[str, str]:
     E101 already here where there are no weights, not after all images were listed.
     """
     find_weights(Path(encoder.encoder))
-    stages = {"embed": "embedding the images"}
+    told = taught_with(encoder.encoder).get("encoder")
+    stages = {"embed": "embedding the images" + (f" ({told})" if told else "")}
     tune = {"tune": "training the network end to end"}
     return stages | (tune if encoder.learns else {})
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shoal.vision._simclr import Pretrained
 
 
-ENCODER, HISTORY = "encoder.safetensors", "history.json"
+HISTORY = "history.json"
 # What a run keeps while it trains, in this process and on a Ray cluster.
 KEPT = ("checkpoint.pt", "checkpoints")
 LEAST = NUMBERS.least_images
@@ -221,6 +221,8 @@ def train(
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
+    from shoal.io._ready import ENCODER
+
     refuse_existing(folder, [ENCODER, HISTORY], force=force)
     begun = any((folder / name).exists() for name in KEPT)
     if begun and not (resume or force):
@@ -304,6 +306,8 @@ def save(
 ) -> None:
     """Write the encoder and its history; the checkpoint has done its work."""
     import numpy as np
+
+    from shoal.io._ready import ENCODER
 
     net: Any = trained.net
     size, history = pixels.shape[1], trained.history

@@ -15,10 +15,10 @@ from torch.nn import functional
 from shoal.datasets._folders import check_readable, describe_rows, find_images, warn
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
+from shoal.io._ready import ready_encoder, weights_file
 from shoal.vision._backbone import find_size, load_backbone
 from shoal.vision._devices import pick_device
 from shoal.vision._images import ImageSet
-from shoal.vision._ready import ready_encoder, weights_file
 from shoal.vision._rows import outputs
 from shoal.vision._settings import SETTINGS
 
