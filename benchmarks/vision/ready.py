@@ -22,7 +22,7 @@ from sklearn.cluster import KMeans
 
 from shoal import DomainMixture
 from shoal.cli._options import NUMBERS
-from shoal.datasets import draw_prevalence, plan_domains
+from shoal.datasets import draw_prevalence, plan_domains, take
 from shoal.metrics import majority_accuracy, matched_accuracy
 from shoal.vision import embed_folder
 from shoal.vision.mixture._net import project_features
@@ -76,14 +76,13 @@ def run_once(
         n_labels,
         SETTINGS["n_domains"],
         alpha=SETTINGS["alpha"],
-        max_condition=None,
         random_state=seed,
     )
     rows = np.arange(len(labels))
     plan = plan_domains(
         labels, mixes, splits={"train": rows}, valid_share=0, random_state=seed
     )
-    taken, domains = plan.rows["train"], plan.domains["train"]
+    taken, domains = take(plan, rows, "train")
     truth = labels[taken]
     most = min(len(taken) // NUMBERS.rows_per_component, NUMBERS.most_components)
     points, _ = project_features(features[taken], most)
@@ -95,7 +94,7 @@ def run_once(
     return {
         "seed": seed,
         "n_rows": len(taken),
-        "evidence": model.evidence_,
+        "route": model.route_.by,
         "accuracy": {
             "shoal": matched_accuracy(truth, model.labels_),
             "k-means on the features": matched_accuracy(
