@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -402,7 +402,7 @@ def show_accuracy(records: Sequence[dict]) -> str:
     values = [record["accuracy"] for record in records]
     errors = [record["prevalence_error"] for record in records]
     known = [error for error in errors if error is not None]
-    text = f"{mean(values):.3f} ± {pstdev(values):.3f}"
+    text = f"{mean(values):.3f} ± {stdev(values):.3f}"
     return text + (f" ({mean(known):.4f})" if known else "")
 
 
