@@ -76,6 +76,15 @@ TWIN_COLUMNS: Columns = {
     "shoal": ("ours_frozen", "{}"),
     "with labels": ("reference", "{}"),
 }
+DOMAIN_COLUMNS: Columns = {
+    "majority": ("majority", "{}"),
+    "k-means": ("kmeans", "{}"),
+    "Gaussian mixture": ("gmm", "{}"),
+    "maximum margin, our search": ("max_margin", "{}"),
+    "shoal": ("ours_frozen", "{}"),
+    "U^m, told the mixes": ("um_ssc", "{}"),
+    "shoal, told the mixes": ("known_mixes", "{}"),
+}
 CLUSTER_ROWS: Columns = {
     **{
         f"DDFA (SI), m = {m}": (
@@ -315,6 +324,15 @@ def twin() -> str:
         )
     ]
     return table(["data, classes", "α", *TWIN_COLUMNS], rows)
+
+
+def domains() -> str:
+    """What domains are worth: told none, told them, told their mixes as well."""
+    rows = [
+        [*cell, *show_cell(methods, DOMAIN_COLUMNS)]
+        for cell, methods in sorted(read_store("domains").items(), key=paper_order)
+    ]
+    return table(["data", "domains", "α", *DOMAIN_COLUMNS], rows)
 
 
 def clusters() -> str:

@@ -22,6 +22,7 @@ from bench_blocks import (
     baselines,
     clusters,
     confirmation,
+    domains,
     end_to_end,
     headline,
     images,
@@ -377,6 +378,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "naive": naive,
         "pairs": pairs,
         "twin": twin,
+        "domains": domains,
     },
     "CHANGELOG.md": {"unreleased": unreleased},
 }
