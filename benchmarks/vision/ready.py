@@ -44,7 +44,8 @@ def main() -> None:
     for name, load in DATA.items():
         data = load(split="test")
         n_images = SETTINGS["n_images"]
-        pixels = data.X[:n_images].reshape(-1, *getattr(data, "image_shape", (32, 32, 3)))
+        shape = getattr(data, "image_shape", (32, 32, 3))
+        pixels = data.X[:n_images].reshape(-1, *shape)
         labels = np.asarray(data.labels[:n_images])
         features, speed[name] = embed(pixels.squeeze())
         for seed in range(args.seeds):
@@ -115,7 +116,7 @@ def write(path: Path, runs: list[dict], speed: dict[str, float]) -> None:
         summary[name] = {
             method: [
                 round(float(np.mean([one[method] for one in found])), 4),
-                round(float(np.std([one[method] for one in found])), 4),
+                round(float(np.std([one[method] for one in found], ddof=1)), 4),
             ]
             for method in found[0]
         }
