@@ -133,8 +133,8 @@ def load_network(
     weights: Path, size: int | None, depth: int | None = None, stem: str | None = None
 ) -> tuple["Backbone", int]:
     """The network, and the size of images that it is used to."""
-    from shoal.vision._backbone import load_backbone, resnet_like
     from shoal.io._ready import ready_encoder
+    from shoal.vision._backbone import load_backbone, resnet_like
 
     file, ready = find_weights(weights), ready_encoder(weights)
     found = _architecture(file)
