@@ -5,6 +5,7 @@ convolutional neural networks, and the description of the Lite variants (no sque
 excitation, ReLU6). Parts carry the names that published weights have.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from shoal.vision._nets import Backbone
 # What the published weights were taught to expect: (byte - 127) / 128.
 BYTE_MEAN, BYTE_SCALE = 127.0, 128.0
 STEM, HEAD = 32, 1280
-NORM = {"eps": 1e-3, "momentum": 0.01}
+norm = partial(nn.BatchNorm2d, eps=1e-3, momentum=0.01)
 
 
 class Stage(NamedTuple):
@@ -75,11 +76,11 @@ class InvertedBlock(nn.Module):
         self.widens = stage.expansion > 1
         if self.widens:
             self._expand_conv = Convolution(n_in, wide, 1)
-            self._bn0 = nn.BatchNorm2d(wide, **NORM)
+            self._bn0 = norm(wide)
         self._depthwise_conv = Convolution(wide, wide, stage.kernel, stride, wide)
-        self._bn1 = nn.BatchNorm2d(wide, **NORM)
+        self._bn1 = norm(wide)
         self._project_conv = Convolution(wide, n_out, 1)
-        self._bn2 = nn.BatchNorm2d(n_out, **NORM)
+        self._bn2 = norm(n_out)
         self.adds = stride == 1 and n_in == n_out
 
     def forward(self, x: Tensor) -> Tensor:
@@ -100,7 +101,7 @@ class EfficientNetLite0(Backbone):
     def __init__(self) -> None:
         super().__init__()
         self._conv_stem = Convolution(3, STEM, 3, 2)
-        self._bn0 = nn.BatchNorm2d(STEM, **NORM)
+        self._bn0 = norm(STEM)
         blocks, n_in = [], STEM
         for stage in STAGES:
             for number in range(stage.blocks):
@@ -109,7 +110,7 @@ class EfficientNetLite0(Backbone):
                 n_in = stage.width
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = Convolution(n_in, HEAD, 1)
-        self._bn1 = nn.BatchNorm2d(HEAD, **NORM)
+        self._bn1 = norm(HEAD)
 
     def features(self, x: Tensor) -> Tensor:
         """Features (n, 1280) of images as all networks here see them."""
