@@ -144,9 +144,10 @@ def _open_encoder(weights: Any, size: int | None) -> tuple[nn.Module, int]:
             f"shoal.vision.resnet(18), got {type(weights).__name__}"
         )
     file, ready = weights_file(weights), ready_encoder(weights)
+    net = load_backbone(file)
     if size is None:
         size = find_size(file) if ready is None else ready.size
-    return load_backbone(file), size
+    return net, size
 
 
 def encode_files(
