@@ -24,7 +24,7 @@ from shoal.mixture._looks import (
     look_starts,
 )
 from shoal.mixture._options import SearchOptions, beats
-from shoal.mixture._race import confidence_gain, step_gain, weight_steps
+from shoal.mixture._race import step_gain, weight_steps
 from shoal.mixture._search import race_clusters
 from shoal.probability import HeldOut, domain_given_class
 from shoal.validation._rows import fold_of_rows
@@ -169,14 +169,11 @@ def test_columns_that_gain_next_to_nothing_are_left_out():
     assert beats(constant(-1.0 + 2 * SETTINGS.least_gain), simple)
 
 
-def test_more_ridge_and_no_confidence_must_gain_beyond_an_error():
-    here = trial(-1.0, confidence=0.03)
+def test_more_ridge_must_gain_beyond_an_error():
+    here = trial(-1.0)
     error = trial(-0.9, spread=1.0).score.standard_error(here.score)
     assert step_gain(trial(-0.9, ridge=0.3), here) == pytest.approx(0.1)
     assert step_gain(trial(-0.9, 1.0, ridge=3.0), here) == pytest.approx(0.1 - error)
-    more, none = (trial(-0.9, 1.0, confidence=value) for value in (0.1, 0.0))
-    assert confidence_gain(more, here) == pytest.approx(0.1)
-    assert confidence_gain(none, here) == pytest.approx(0.1 - error)
     assert trial(-0.9).beats(here, 2.0)
     assert not trial(-0.9, 1.0).beats(here, 2.0)
 

@@ -136,7 +136,7 @@ class Race:
         ]
         known: dict[Penalties, Trial] = {}
         self._try(trial, grid, known)
-        return max(known.values(), key=lambda other: confidence_gain(other, trial))
+        return best_first(known.values())[0]
 
     def _try(
         self, trial: Trial, grid: list[Penalties], known: dict[Penalties, Trial]
@@ -199,15 +199,5 @@ def step_gain(other: Trial, here: Trial) -> float:
     likelihood shows it.
     """
     if other.penalties.ridge <= here.penalties.ridge:
-        return other.mean - here.mean
-    return other.mean - here.mean - other.score.standard_error(here.score)
-
-
-def confidence_gain(other: Trial, here: Trial) -> float:
-    """What a confidence gains; to go without must gain beyond a standard error.
-
-    Where the likelihood is nearly the same, classes that can be told apart are wanted.
-    """
-    if other.penalties.confidence > 0:
         return other.mean - here.mean
     return other.mean - here.mean - other.score.standard_error(here.score)
