@@ -107,7 +107,6 @@ def run_cell(dataset: str, r: int, alpha: float, wave: int, search: bool) -> dic
         "accuracy": matched_accuracy(truth, classes),
         "prevalence_error": error,
         "score": model.score(X_test, domains_test),
-        "moves": len(model.move_gains_),
         "seconds": seconds,
         "cpu_seconds": cpu,
         "shoal": shoal.__version__,

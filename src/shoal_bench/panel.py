@@ -277,9 +277,6 @@ METHODS: Mapping[str, Method] = {
     "mixture, no search": lambda p, s: _fit(
         DomainMixture(p.n_classes, search=False, random_state=s), p
     ),
-    "mixture, no moves": lambda p, s: _fit(
-        DomainMixture(p.n_classes, by="shift", moves=False, random_state=s), p
-    ),
     "ddfa": lambda p, s: _fit(DDFA(p.n_classes, random_state=s), p),
     "ddfa published, logit": lambda p, s: _fit(
         paper.ddfa(p.n_classes, discriminator="logistic", random_state=s), p

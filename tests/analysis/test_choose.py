@@ -11,7 +11,7 @@ from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._rows import TrainingRows
 from shoal.mixture._n_classes import baseline, make_curve, pick_n_classes
-from shoal.mixture._search import SearchOptions
+from shoal.mixture._options import SearchOptions
 from shoal.probability import HeldOut
 
 PENGUINS = load_penguins()

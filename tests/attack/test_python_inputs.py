@@ -368,8 +368,6 @@ SETTINGS = {
     "confidence": (-1, "x", np.nan, 1j),
     "dirichlet": (-1, "x", np.inf),
     "volume": (-1, "x", None, np.nan),
-    "moves": ("x", None),
-    "n_random": (-1, 1.5, "x"),
     "solver": ("sgd", None),
     "max_iter": (0, -1, 1.5, "x", None),
     "tol": (-1, "x", np.nan, None, np.inf),

@@ -44,7 +44,7 @@ def accuracy():
     cells = defaultdict(dict)
     for record in read("panel.jsonl"):
         cells[record["problem"], record["method"]][record["seed"]] = record["accuracy"]
-    needed = set(METHODS) - {"mixture, no moves"}
+    needed = set(METHODS)
     assert {(p, m) for p in PROBLEMS for m in needed} <= set(cells)
     assert min(len(seeds) for key, seeds in cells.items() if key[1] in needed) >= 5
     return {key: np.mean(list(seeds.values())) for key, seeds in cells.items()}

@@ -1,10 +1,10 @@
-"""Fits from first guesses: of all rows, out of fold, and out of a poor optimum."""
+"""Where the likelihood is optimized from: recipes for a first q(d|y), and its climb."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,7 +20,7 @@ from shoal.stages.factorize._anchors import (
     successive_projection,
 )
 from shoal.stages.factorize._iterative import em_step
-from shoal.validation._rows import fold_of_rows, stratified_sample
+from shoal.validation._rows import stratified_sample
 
 # ---- starts --------------------------------------------------------------------------
 
@@ -29,41 +29,61 @@ Array = np.ndarray[Any, Any]
 LEAST = 1e-12  # mass that a ratio is still taken of
 
 
+class Guess(NamedTuple):
+    """Where a climb begins; without weights, q(d|y) is held still for a while."""
+
+    domain_given_class: Array
+    weights: Array | None = None
+
+
+class Recipe(Protocol):
+    """How training rows come to a first guess; no other rows' domains are seen."""
+
+    @property
+    def name(self) -> str:
+        """As in ``start_``."""
+
+    def guess(self, problem: MixtureProblem, rows: Any = slice(None)) -> Guess:
+        """From a problem of ``rows`` of the table that the recipe was made for."""
+
+
 @dataclass(frozen=True)
 class Start:
-    """A named first guess of domain_given_class."""
+    """A partition blind to domains, and how to read q(d|y) off its table of domains.
+
+    Attributes
+    ----------
+    name : str
+    clusters : ndarray of shape (n,)
+    n_clusters : int
+    read : callable
+        From a table of clusters by domains to q(d|y).
+    """
 
     name: str
-    domain_given_class: Array
+    clusters: Array
+    n_clusters: int
+    read: Callable[[Array], Array]
+
+    def guess(self, problem: MixtureProblem, rows: Any = slice(None)) -> Guess:
+        """The table of these rows' domains, read."""
+        table = joint_table(problem, self.clusters[rows], self.n_clusters)
+        return Guess(self.read(table))
 
 
-def find_starts(
+def anchor_starts(
     problem: MixtureProblem,
     n_classes: int,
-    *,
-    kinds: tuple[str, ...],
-    n_random: int = 0,
     rng: np.random.Generator,
+    counts: Iterable[int] | None = None,
 ) -> list[Start]:
-    """First guesses from tables of two finenesses for each of ``kinds``, then random.
-
-    ``'features'`` clusters z(x), ``'discriminator'`` clusters the out-of-fold q(d|x);
-    a kind that is named twice is clustered twice, from other seeds.
-    """
+    """Anchors among clusters of z(x) of several finenesses, found in three ways."""
     starts = []
-    for kind in kinds:
-        if kind == "discriminator":
-            points = logit_discriminator(problem, rng)
-        else:
-            points = problem.design
-        for n_clusters in cluster_counts(problem, n_classes):
-            clusters = cluster_rows(points, n_clusters, problem.row_weight, rng)
-            table = joint_table(problem, clusters, n_clusters)
-            for method, guess in anchor_guesses(table, n_classes):
-                starts.append(Start(f"{kind}-{n_clusters}-{method}", guess))
-    for index in range(n_random):
-        guess = rng.dirichlet(np.ones(problem.n_domains), n_classes)
-        starts.append(Start(f"random-{index}", guess))
+    for n_clusters in counts or cluster_counts(problem, n_classes):
+        clusters = cluster_rows(problem.design, n_clusters, problem.row_weight, rng)
+        for name, find in ANCHORS.items():
+            read = partial(find, n_classes=n_classes)
+            starts.append(Start(f"{name}-{n_clusters}", clusters, n_clusters, read))
     return starts
 
 
@@ -102,28 +122,6 @@ def joint_table(problem: MixtureProblem, clusters: Array, n_clusters: int) -> Ar
     size = n_clusters * problem.n_domains
     counts = np.bincount(flat, weights=problem.row_weight, minlength=size)
     return counts.reshape(n_clusters, problem.n_domains)
-
-
-def logit_discriminator(problem: MixtureProblem, rng: np.random.Generator) -> Array:
-    """Out-of-fold q(d|x) of a logit: the mixture with one class for each domain."""
-    folds = fold_of_rows(problem.codes, SETTINGS.logit_folds, rng)
-    identity, penalties = np.eye(problem.n_domains), Penalties(SETTINGS.logit_ridge)
-    result = np.empty((problem.n_rows, problem.n_domains), dtype=problem.design.dtype)
-    for fold in range(SETTINGS.logit_folds):
-        held_out = folds == fold
-        train = problem.take(np.flatnonzero(~held_out))
-        weights = np.zeros((problem.n_domains, problem.n_features + 1))
-        fit = optimize(
-            train,
-            weights,
-            identity,
-            penalties,
-            max_iter=SETTINGS.logit_iterations,
-            frozen=True,
-        )
-        rows = problem.take(np.flatnonzero(held_out))
-        result[held_out] = rows.class_given_x(fit.weights)
-    return result
 
 
 def optimize_from(
@@ -185,57 +183,47 @@ def held_out(
     return results
 
 
-def best_starts(
+def best_start(
     problem: MixtureProblem,
-    starts: list[Start],
+    starts: Sequence[Start],
     penalties: Penalties,
-    *,
-    n_keep: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
-) -> list[tuple[Start, Fit]]:
-    """Climb from the most promising starts; best objective first.
-
-    All starts are ranked by a short climb on a sample; ``n_keep`` of them go on.
-    """
-    if len(starts) > n_keep:
-        small = problem.take(
-            stratified_sample(problem.codes, SETTINGS.screening_rows, rng)
-        )
-        short = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(optimize_from)(
-                small, start.domain_given_class, penalties, n_frozen=20, n_joint=30
-            )
-            for start in starts
-        )
-        order = np.argsort([fit.objective for fit in short], kind="stable")
-        starts = [starts[index] for index in order[:n_keep]]
-    fits = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(optimize_from)(problem, start.domain_given_class, penalties)
-        for start in starts
+) -> tuple[Start, Fit]:
+    """Climb from the most promising start, by a short climb of all on a sample."""
+    guesses = [start.guess(problem).domain_given_class for start in starts]
+    small = problem.take(stratified_sample(problem.codes, SETTINGS.screening_rows, rng))
+    short = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(optimize_from)(small, guess, penalties, n_frozen=20, n_joint=30)
+        for guess in guesses
     )
-    return sorted(zip(starts, fits, strict=True), key=lambda pair: pair[1].objective)
+    best = int(np.argmin([fit.objective for fit in short]))
+    return starts[best], optimize_from(problem, guesses[best], penalties)
+
+
+def spa_guess(table: Array, n_classes: int) -> Array:
+    """Rows of q(d|c) that are farthest apart: successive projection."""
+    raw = _solid_rows(table, n_classes, denoise=False)
+    return np.asarray(raw[successive_projection(raw, n_classes)])
+
+
+def snpa_guess(table: Array, n_classes: int) -> Array:
+    """The same without negative coefficients, on a table freed of noise."""
+    smooth = _solid_rows(table, n_classes, denoise=True)
+    return np.asarray(smooth[successive_nonnegative_projection(smooth, n_classes)])
+
+
+def em_guess(table: Array, n_classes: int) -> Array:
+    """EM on the table from successive projection: the best single one."""
+    return refine_by_em(table, spa_guess(table, n_classes))
+
+
+ANCHORS = {"spa": spa_guess, "snpa": snpa_guess, "em": em_guess}
 
 
 def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
     """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
-    smooth = _solid_rows(table, n_classes, denoise=True)
-    anchors = _spa_guess(table, n_classes)
-    return [
-        ("spa", anchors),
-        ("snpa", smooth[successive_nonnegative_projection(smooth, n_classes)]),
-        ("em", refine_by_em(table, anchors)),
-    ]
-
-
-def em_guess(table: Array, n_classes: int) -> Array:
-    """The last of :func:`anchor_guesses` alone: the best single one."""
-    return refine_by_em(table, _spa_guess(table, n_classes))
-
-
-def _spa_guess(table: Array, n_classes: int) -> Array:
-    raw = _solid_rows(table, n_classes, denoise=False)
-    return np.asarray(raw[successive_projection(raw, n_classes)])
+    return [(name, find(table, n_classes)) for name, find in ANCHORS.items()]
 
 
 def _solid_rows(table: Array, n_classes: int, denoise: bool) -> Array:
@@ -257,42 +245,36 @@ def refine_by_em(table: Array, domain_given_class: Array) -> Array:
     return T
 
 
+def softmax_of_partition(
+    problem: MixtureProblem, labels: Array, n_classes: int, ridge: float
+) -> Array:
+    """Weights of a softmax that tells the parts of a partition, after a few steps.
+
+    A partition is a problem whose domains are its parts, one class each.
+    """
+    order = np.argsort(labels, kind="stable")
+    parts = MixtureProblem(
+        problem.design[order], labels[order], problem.row_weight[order], n_classes
+    )
+    zero = np.zeros((n_classes, problem.n_features + 1))
+    fit = optimize(
+        parts,
+        zero,
+        np.eye(n_classes),
+        Penalties(ridge),
+        max_iter=SETTINGS.partition_iterations,
+        frozen=True,
+    )
+    return fit.weights
+
+
 def _off_zero(domain_given_class: Array) -> Array:
     """A guess from which every entry can still rise."""
     least = SETTINGS.start_floor / domain_given_class.shape[1]
     return normalize_rows(np.maximum(domain_given_class, least))
 
 
-# ---- moves ---------------------------------------------------------------------------
-
-
-def improve_by_moves(
-    problem: MixtureProblem,
-    fit: Fit,
-    penalties: Penalties,
-    clusters: Array,
-    *,
-    n_jobs: int | None = None,
-) -> tuple[Fit, list[float]]:
-    """Try moves until none lowers J enough; the gains are returned too."""
-    gains: list[float] = []
-    if len(fit.weights) < 3:
-        # with two classes a merge leaves one: any re-seed is a new start
-        return fit, gains
-    for _ in range(SETTINGS.most_moves):
-        pairs = merge_costs(problem, fit)[: SETTINGS.pairs_tried]
-        seeds = worst_clusters(problem, fit, clusters)[: SETTINGS.seeds_tried]
-        trials = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_try_move)(problem, fit, penalties, pair, row)
-            for pair, row in product(pairs, seeds)
-        )
-        best = min(trials, key=lambda trial: trial.objective)
-        gain = fit.objective - best.objective
-        if gain < SETTINGS.least_drop:
-            break
-        gains.append(gain)
-        fit = best
-    return fit, gains
+# ---- classes that are nearly one ---------------------------------------------------
 
 
 def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array]]:
@@ -308,29 +290,12 @@ def merge_costs(problem: MixtureProblem, fit: Fit) -> list[tuple[int, int, Array
         for b in range(a + 1, len(T)):
             total = share[a] + share[b]
             merged = (share[a] * T[a] + share[b] * T[b]) / max(total, LEAST)
-            cost = share[a] * _kl(T[a], merged) + share[b] * _kl(T[b], merged)
+            cost = share[a] * relative_entropy(T[a], merged) + share[
+                b
+            ] * relative_entropy(T[b], merged)
             costs.append((cost, a, b, merged))
     costs.sort(key=lambda item: item[:3])
     return [(a, b, merged) for _, a, b, merged in costs]
-
-
-def worst_clusters(problem: MixtureProblem, fit: Fit, clusters: Array) -> list[Array]:
-    """Observed q(d|cluster) of the clusters explained worst, worst first.
-
-    Badness is the cluster's mass times KL(observed || fitted).
-    """
-    n_clusters = int(clusters.max()) + 1
-    observed = joint_table(problem, clusters, n_clusters)
-    g = problem.class_given_x(fit.weights) * problem.row_weight[:, None]
-    mass_of_class = np.zeros((n_clusters, g.shape[1]))
-    np.add.at(mass_of_class, clusters, g)
-    fitted = normalize_rows(mass_of_class @ fit.domain_given_class)
-    mass = observed.sum(axis=1)
-    rows = normalize_rows(observed)
-    badness = mass * np.array(
-        [_kl(seen, model) for seen, model in zip(rows, fitted, strict=True)]
-    )
-    return list(rows[np.argsort(-badness, kind="stable")])
 
 
 def class_share(problem: MixtureProblem, fit: Fit) -> Array:
@@ -338,24 +303,8 @@ def class_share(problem: MixtureProblem, fit: Fit) -> Array:
     return np.asarray(problem.row_weight @ problem.class_given_x(fit.weights))
 
 
-def _try_move(
-    problem: MixtureProblem,
-    fit: Fit,
-    penalties: Penalties,
-    pair: tuple[int, int, Array],
-    seed_row: Array,
-) -> Fit:
-    kept, freed, merged = pair
-    T = fit.domain_given_class.copy()
-    T[kept], T[freed] = merged, seed_row
-    weights = fit.weights / 2
-    weights[freed] = weights.mean(axis=0)
-    return optimize_from(
-        problem, T, penalties, weights=weights, n_frozen=20, n_joint=60
-    )
-
-
-def _kl(p: Array, q: Array) -> float:
+def relative_entropy(p: Array, q: Array) -> float:
+    """KL(p || q), in nats."""
     positive = p > 0
     return float(
         np.sum(p[positive] * np.log(p[positive] / np.maximum(q[positive], LEAST)))

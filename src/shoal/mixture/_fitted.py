@@ -1,6 +1,7 @@
 """What a fitted DomainMixture says: predictions, hooks, and resamples of it."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,18 +84,33 @@ class FittedMixture(LatentShiftEstimator):
     ) -> OutOfFold:
         """Fits without each fold, from the fitted q(d|y): in its basin."""
         problem, n_folds = rows.problem, int(folds.max()) + 1
-        start, n_joint = self.domain_given_class_, SETTINGS.out_of_fold_joint
+        start = self.domain_given_class_
         class_given_x = np.empty((problem.n_rows, len(start)))
         corners = np.empty((n_folds, *start.shape))
         weight = np.empty((n_folds, len(start)))
         for fold in range(n_folds):
             train = problem.take(np.flatnonzero(folds != fold))
             test = np.flatnonzero(folds == fold)
-            fit = optimize_from(train, start, self.penalties_, n_joint=n_joint)
+            fit = self._refit_from(train, start)
             class_given_x[test] = problem.take(test).class_given_x(fit.weights)
             corners[fold] = fit.domain_given_class
             weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
         return OutOfFold(class_given_x, corners, weight)
+
+    def _refit_from(self, problem: MixtureProblem, start: Array) -> Fit:
+        """A climb with weights of zero, where much confidence would empty classes."""
+        penalties = self.penalties_
+        little = min(penalties.confidence, SETTINGS.first_confidence)
+        fit = optimize_from(
+            problem,
+            start,
+            replace(penalties, confidence=little),
+            n_joint=SETTINGS.out_of_fold_joint,
+        )
+        if penalties.confidence == little:
+            return fit
+        found = fit.weights, fit.domain_given_class
+        return optimize(problem, *found, penalties, max_iter=SETTINGS.step_joint)
 
     def _probe_rows(self, n_rows: int) -> Array:
         features, used = self.features_, self.varying_

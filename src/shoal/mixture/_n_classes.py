@@ -42,7 +42,7 @@ from shoal.likelihood._starts import (
     merge_costs,
     optimize_from,
 )
-from shoal.mixture._search import SearchOptions, beats, list_scales
+from shoal.mixture._options import SearchOptions, beats, list_scales
 from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 

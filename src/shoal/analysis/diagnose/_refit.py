@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from shoal.analysis.diagnose._rows import DiagnosisRows
 from shoal.analysis.diagnose._settings import EFFORT
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
-from shoal.likelihood._starts import best_starts, find_starts, optimize_from
+from shoal.likelihood._starts import anchor_starts, best_start, optimize_from
 from shoal.probability import balance_domains, class_posterior
 
 Array = np.ndarray[Any, Any]
@@ -184,8 +184,8 @@ def restart(
     """Climb from starts of its own, found by clustering with another seed."""
     problem, penalties = rows.problem, rows.penalties
     n_classes = len(fitted.fit.weights)
-    starts = find_starts(problem, n_classes, kinds=("features",), n_random=0, rng=rng)
-    _, fit = best_starts(problem, starts, penalties, n_keep=1, rng=rng)[0]
+    starts = anchor_starts(problem, n_classes, rng)
+    _, fit = best_start(problem, starts, penalties, rng)
     start = fit.weights, fit.domain_given_class
     fit = optimize(problem, *start, penalties, max_iter=EFFORT.n_polish)
     posterior = class_posterior(

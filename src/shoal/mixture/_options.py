@@ -1,0 +1,143 @@
+"""What a search may choose, what it ends with, and the fit of all rows."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._problem import (
+    Fit,
+    MixtureProblem,
+    Penalties,
+    optimize,
+    optimize_by_em,
+)
+from shoal.likelihood._rows import TrainingRows
+from shoal.likelihood._settings import SETTINGS
+from shoal.probability import HeldOut, normalize_rows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is fixed ("auto" is chosen) and how hard to look."""
+
+    search: bool = True
+    scale: str = "auto"
+    expansion: str = "auto"
+    ridge: float | None = None  # None: chosen
+    confidence: float | None = None  # None: chosen
+    dirichlet: float | None = None  # pseudo-counts a class and domain; None: chosen
+    volume: float = 0.0
+    solver: str = "lbfgs"
+    n_folds: int = 3
+    n_jobs: int | None = None
+    max_search_rows: int = 20_000
+    max_iter: int = 400
+    tol: float = 1e-7
+
+    @property
+    def quick_rows(self) -> int:
+        """Rows of a single optimization, which can afford more than a search."""
+        return self.max_search_rows * SETTINGS.quick_times_rows
+
+    def race_rows(self, n_domains: int) -> int:
+        """Rows that starts, penalties and features are compared on."""
+        wanted = max(SETTINGS.race_rows, SETTINGS.race_rows_per_domain * n_domains)
+        return min(self.max_search_rows, wanted)
+
+    def first_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
+        """Penalties of a single optimization: what is given, a rule for the rest."""
+        ridge = SETTINGS.ridge_per_variance * problem.total_variance
+        cells = n_classes * problem.n_domains
+        rows = SETTINGS.first_dirichlet if self.dirichlet is None else self.dirichlet
+        return Penalties(
+            ridge if self.ridge is None else self.ridge,
+            SETTINGS.first_confidence if self.confidence is None else self.confidence,
+            dirichlet=rows * cells / problem.n_rows,
+            volume=self.volume,
+        )
+
+    def race_penalties(self, problem: MixtureProblem, n_classes: int) -> Penalties:
+        """Penalties that starts are compared under."""
+        first, n_rows = self.first_penalties(problem, n_classes), problem.n_rows
+        ridge, dirichlet = first.ridge, first.dirichlet
+        if self.ridge is None:
+            ridge = max(ridge, SETTINGS.race_ridge_times_rows / n_rows)
+        if self.dirichlet is None:
+            cells = n_classes * problem.n_domains
+            wanted = SETTINGS.race_dirichlet * cells / n_rows
+            dirichlet = max(dirichlet, min(wanted, SETTINGS.race_most_dirichlet))
+        return replace(first, ridge=ridge, dirichlet=dirichlet)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ends.
+
+    Attributes
+    ----------
+    features : FeatureMap
+    start : str
+        The start that won.
+    fit : Fit
+        Of all rows.
+    penalties : Penalties
+        Those of ``fit``.
+    class_given_domain : ndarray of shape (n_domains, n_classes)
+        Mean posterior of each domain's rows.
+    """
+
+    features: FeatureMap
+    start: str
+    fit: Fit
+    penalties: Penalties
+    class_given_domain: Array
+
+
+def polish(
+    problem: MixtureProblem,
+    features: FeatureMap,
+    start: str,
+    fit: Fit,
+    penalties: Penalties,
+    options: SearchOptions,
+) -> Found:
+    """Fit all rows from the solution of a sample."""
+    solve = optimize if options.solver == "lbfgs" else optimize_by_em
+    final = solve(
+        problem,
+        fit.weights,
+        fit.domain_given_class,
+        penalties,
+        max_iter=options.max_iter,
+        tol=options.tol,
+    )
+    final.history = fit.history + final.history
+    T = final.domain_given_class
+    mass = problem.value_and_gradient(final.weights, T, penalties)[2]
+    return Found(features, start, final, penalties, normalize_rows(mass.T))
+
+
+# ---- what is compared, and how -------------------------------------------------------
+
+
+def list_scales(sample: TrainingRows, options: SearchOptions) -> list[str]:
+    """Scales to compare, the usual one first."""
+    if options.scale != "auto":
+        return [options.scale]
+    n_columns = sample.X.shape[1]
+    if not options.search and n_columns < SETTINGS.many_columns:
+        return ["column"]
+    spread = FeatureMap("column").fit(sample.X, sample.row_weight).spread_
+    if spread.max() < SETTINGS.alike * spread.min():
+        return ["column"]
+    return ["column", "global"]
+
+
+def beats(score: HeldOut, simple: HeldOut) -> bool:
+    """Whether a likelihood is better than that of simpler features, beyond doubt."""
+    doubt = SETTINGS.doubt * score.standard_error(simple)
+    return score.mean - simple.mean > doubt + SETTINGS.least_gain
