@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal._rank import supported_rank
 from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
+from shoal.analysis.diagnose._drift import find_drift
 from shoal.analysis.diagnose._findings import judge
 from shoal.analysis.diagnose._guess import (
     best_guess,
@@ -111,8 +112,8 @@ def diagnose(
     X = estimator._check_rows(X)
     codes = check_all_domains(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    streams = np.random.default_rng(seed).spawn(5)
-    sampling, shuffling, simulating, starting, looking = streams
+    streams = np.random.default_rng(seed).spawn(6)
+    sampling, shuffling, simulating, starting, looking, comparing = streams
     with one_thread(), warnings.catch_warnings():
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
@@ -129,6 +130,8 @@ def diagnose(
             **_richness(estimator, rows, own, fitted, starting),
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
             **_table(estimator, X, codes, looking),
+            **_drift(estimator, X, codes, comparing),
+            **_witnesses(estimator),
         }
     return judge(numbers, estimator.domains_, list(estimator.class_names_))
 
@@ -142,6 +145,7 @@ def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
         "n_rows_used": n_used,
         "n_domains": len(weight),
         "n_classes": estimator.n_classes_,
+        "n_columns": int(X.shape[1]),
         "looks": estimator._origin._sees_looks,
         "rows_per_domain": np.rint(sizes).astype(int),
         "rows_for_five_points": int(reach**2 / 4 / EFFORT.five_points**2),
@@ -216,8 +220,11 @@ def _richness(
         "condition": condition_number(estimator.prevalence_),
         "smallest_singular_value": float(singular[-1]),
         "rank": rank.n_classes,
+        "rank_signal": float(rank.singular_values.max(initial=0)),
+        "rank_null": float(rank.null.max()),
         "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
         "class_weight": estimator.class_weight_.copy(),
+        "prevalence": estimator.prevalence_.copy(),
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
         "expected_accuracy": float(rows.row_weight @ fitted.posterior.max(axis=1)),
@@ -269,6 +276,34 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
         result["repeated_rows"] = repeats.n_rows
         result["repeated_excess"] = repeats.excess
     return result
+
+
+def _drift(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
+    """Every domain held against the others; None where rows are not measurements."""
+    origin = estimator._origin
+    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
+    result: Numbers = {"columns": [str(name) for name in names], "drift": None}
+    numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+    if numeric and not origin._counts_words and origin._word_counts() is None:
+        found = find_drift(X, codes, rng)
+        result["drift"] = None if found is None else vars(found)
+    return result
+
+
+def _witnesses(estimator: Any) -> Numbers:
+    """What looks and shift said, where both were heard."""
+    route = getattr(estimator, "route_", None)
+    drifts = getattr(estimator._origin, "drift_", None) is not None
+    if route is None or not route.gain:
+        return {"witnesses": None, "drift_fitted": drifts}
+    said = {
+        "by": route.by,
+        "reason": route.reason,
+        "gain": {name: list(gain) for name, gain in route.gain.items()},
+        "agreement": route.agreement,
+        "agreement_by_class": route.agreement_by_class,
+    }
+    return {"witnesses": said, "drift_fitted": drifts}
 
 
 # ---- small helpers -----------------------------------------------------------------

@@ -107,5 +107,42 @@ class Effort:
     five_points: float = 0.05
 
 
+@dataclass(frozen=True)
+class DriftNumbers:
+    """How domains are held against the others."""
+
+    # Fewer domains than this do not say which of them is the odd one.
+    least_domains: int = 3
+    # Rows that are looked at in all, and of a domain before anything is said of it.
+    most_rows: int = 4_000
+    least_rows: int = 20
+    # Wider tables are left alone; up to the second number, pieces have covariances.
+    most_columns: int = 100
+    most_full: int = 12
+    # A column with fewer values is a kind, not a measurement; one with more gaps in a
+    # domain says nothing there.
+    least_values: int = 8
+    most_gaps: float = 0.2
+    # Numbers of pieces that are tried, upwards, and rows for each number of a mean.
+    pieces: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16)
+    rows_per_number: int = 5
+    # Domains are left out one by one, or of many in so many groups.
+    most_groups: int = 8
+    # Least variance of a piece, in spreads: narrower ones are rounding.
+    least_variance: float = 0.01
+    # The piece for what fits nowhere: its reach in spreads, and its share.
+    broad: float = 5.0
+    nowhere: float = 0.01
+    # Rows of a prior: for the others' mix, and against a move.
+    prior_rows: float = 2.0
+    # Folds within a domain, and iterations: of a fit, a mix, a new piece, a move.
+    n_folds: int = 2
+    n_fit: int = 60
+    n_mix: int = 20
+    n_new: int = 15
+    n_move: int = 15
+
+
 THRESHOLDS = Thresholds()
 EFFORT = Effort()
+DRIFT = DriftNumbers()
