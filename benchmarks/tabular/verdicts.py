@@ -169,7 +169,9 @@ def judged(run: dict[str, Any]) -> dict[str, Any]:
 def revived(value: Any) -> Any:
     """Lists of numbers as arrays, None in them as NaN, as before they were written."""
     if isinstance(value, dict):
-        return {key: revived(entry) for key, entry in value.items()}
+        cells = {"worst_cells": value.get("worst_cells")}  # of places and a size
+        rest = {key: revived(entry) for key, entry in value.items() if key not in cells}
+        return {**rest, **{key: entry for key, entry in cells.items() if entry}}
     if isinstance(value, list) and value and not isinstance(value[0], str):
         try:
             return np.array(value, dtype=float)
