@@ -85,9 +85,7 @@ def make_problem(spec: Spec) -> Problem:
     fewer = int(size) if spec.violation == "too few classes" else 0
     k = max(world.n_classes - fewer, 2)
     order = rng.permutation(len(X))
-    return Problem(
-        X[order], domains[order], labels[order], prevalence, k, culprit
-    )
+    return Problem(X[order], domains[order], labels[order], prevalence, k, culprit)
 
 
 def _strength(spec: Spec) -> float:

@@ -7,7 +7,7 @@ were held out of it:
 - the mix of the others, and a mix of its own: what the second gains is the *shift*;
 - a mix of its own and one piece that only this domain has, or all rows moved by one
   offset: what the better of them gains over the mix says how far the domain stands
-  *apart*. A class that lives nowhere else stands apart rightly, but seldom in every domain;
+  *apart*. A class that lives nowhere else does so rightly, but seldom in every domain;
 - a mix of its own with one column in another unit, u = factor * x + offset. Where that
   gains as much as standing apart, it names the *instrument*.
 
@@ -115,7 +115,9 @@ def find_drift(X: Any, codes: Array, rng: np.random.Generator) -> Numbers | None
     result = {name: np.full(len(sizes), np.nan)
               for name in ("shift", "shift_error", "apart", "apart_error")}  # fmt: skip
     instruments: list[Instrument] = []
-    for group in np.array_split(rng.permutation(judged), min(len(judged), DRIFT.groups)):
+    for group in np.array_split(
+        rng.permutation(judged), min(len(judged), DRIFT.groups)
+    ):
         others = ~np.isin(codes, group)
         pieces = fit_pieces(Z[others], n_pieces, rng)
         for domain in group:
@@ -123,9 +125,7 @@ def find_drift(X: Any, codes: Array, rng: np.random.Generator) -> Numbers | None
             readings = read_domain(Z[own], pieces, rng)
             for name, value in readings.told().items():
                 result[name][domain] = value
-            instruments += _instruments(
-                readings, int(domain), X[own], X[others], scale
-            )
+            instruments += _instruments(readings, int(domain), X[own], X[others], scale)
     instruments.sort(key=lambda one: -one.gain * one.rows)
     told = [asdict(one) for one in instruments[: DRIFT.n_told]]
     return {**result, "instruments": told}

@@ -62,7 +62,9 @@ def diagnose(
        from the model, against data simulated from it and refitted; and the share of a
        free guesser's gain that is kept when the guess has to pass through the classes.
     3. *Does each class look alike everywhere?* Distance between domains of a class's
-       mean, rows weighted by p_d(y|x), against the same simulations.
+       mean, rows weighted by p_d(y|x), against the same simulations; whether domains
+       hold rows that fit no mix of the others', and whether one column of one domain
+       is in another unit, on held-out rows.
     4. *Is the mix rich enough?* Assumptions A.1 to A.4: domains, conditioning and rank
        of the mixes, anchors, classes of one domain, starts that agree.
     5. *Is the table itself in order?* Thin domains, columns that name the domain, rows
@@ -131,7 +133,6 @@ def diagnose(
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
             **_table(estimator, X, codes, looking),
             **_drift(estimator, X, codes, comparing),
-            **_witnesses(estimator),
         }
     return judge(numbers, estimator.domains_, list(estimator.class_names_))
 
@@ -145,7 +146,6 @@ def _sizes(estimator: Any, X: Any, codes: Array, n_used: int) -> Numbers:
         "n_rows_used": n_used,
         "n_domains": len(weight),
         "n_classes": estimator.n_classes_,
-        "n_columns": int(X.shape[1]),
         "looks": estimator._origin._sees_looks,
         "rows_per_domain": np.rint(sizes).astype(int),
         "rows_for_five_points": int(reach**2 / 4 / EFFORT.five_points**2),
@@ -220,11 +220,8 @@ def _richness(
         "condition": condition_number(estimator.prevalence_),
         "smallest_singular_value": float(singular[-1]),
         "rank": rank.n_classes,
-        "rank_signal": float(rank.singular_values.max(initial=0)),
-        "rank_null": float(rank.null.max()),
         "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
         "class_weight": estimator.class_weight_.copy(),
-        "prevalence": estimator.prevalence_.copy(),
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
         "expected_accuracy": float(rows.row_weight @ fitted.posterior.max(axis=1)),
@@ -247,6 +244,8 @@ def _restarts(
 def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
     """The same diagnosis of an array's columns, called by name instead of number."""
     numbers = dict(diagnosis.numbers)
+    if [str(place) for place in range(len(names))] == numbers["columns"]:
+        numbers["columns"] = [str(name) for name in names]
     accuracy = numbers["naming_columns"]
     if all(column.isdigit() and int(column) < len(names) for column in accuracy):
         numbers["naming_columns"] = {
@@ -280,30 +279,16 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
 
 def _drift(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
     """Every domain held against the others; None where rows are not measurements."""
-    origin = estimator._origin
-    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
-    result: Numbers = {"columns": [str(name) for name in names], "drift": None}
+    origin, columns = estimator._origin, range(X.shape[1])
+    words = origin._counts_words or origin._word_counts() is not None
     numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
-    if numeric and not origin._counts_words and origin._word_counts() is None:
-        found = find_drift(X, codes, rng)
-        result["drift"] = None if found is None else vars(found)
-    return result
-
-
-def _witnesses(estimator: Any) -> Numbers:
-    """What looks and shift said, where both were heard."""
     route = getattr(estimator, "route_", None)
-    drifts = getattr(estimator._origin, "drift_", None) is not None
-    if route is None or not route.gain:
-        return {"witnesses": None, "drift_fitted": drifts}
-    said = {
-        "by": route.by,
-        "reason": route.reason,
-        "gain": {name: list(gain) for name, gain in route.gain.items()},
-        "agreement": route.agreement,
-        "agreement_by_class": route.agreement_by_class,
+    by_drift = route is not None and (route.by, route.reason) == ("looks", "drift")
+    return {
+        "columns": [str(c) for c in getattr(estimator, "feature_names_in_", columns)],
+        "drift": find_drift(X, codes, rng) if numeric and not words else None,
+        "drift_fitted": by_drift or getattr(origin, "drift_", None) is not None,
     }
-    return {"witnesses": said, "drift_fitted": drifts}
 
 
 # ---- small helpers -----------------------------------------------------------------

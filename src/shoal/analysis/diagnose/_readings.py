@@ -1,8 +1,8 @@
 """Readings of one domain's rows: a mix of pieces, a piece of its own, a move, a unit.
 
 Rows are in spreads from the centres of their columns. A density has Gaussian *pieces*,
-fitted to other domains; shares of the pieces are free in every reading, so that no shift
-of classes, however many these are, needs anything else.
+fitted to other domains; shares of the pieces are free in every reading, so that no
+shift of classes, however many these are, needs anything else.
 """
 
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ def place(Z: Array, pieces: Pieces) -> Rows:
 
 
 def count_pieces(Z: Array, rng: np.random.Generator) -> int | None:
-    """Pieces that rows of all domains ask for, by Schwarz' criterion; None of too few."""
+    """Pieces that all rows ask for, by Schwarz' criterion; None of too few rows."""
     best, least = None, np.inf
     for count in DRIFT.pieces:
         if count * (Z.shape[1] + 1) * DRIFT.rows_per_number > len(Z):

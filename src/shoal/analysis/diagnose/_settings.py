@@ -29,6 +29,9 @@ class Thresholds:
     # a domain stands apart from this many standard errors on; shares of such domains.
     # Of sound tables, where classes may live in one domain only, the largest was .71
     apart_sure: float = 3.0
+    # with fewer domains, classes of their own may set most of them apart (penguins: 2
+    # of 3 islands); a unit must then be sure
+    apart_domains: int = 5
     apart_caution: float = 0.6
     apart_fail: float = 0.75
     # another unit of one column: standard errors of its gain; over a class of the
