@@ -7,8 +7,9 @@
 The design is frozen: problems are pure functions of their specs (``_problems.py``),
 the thresholds of drift and instruments were set on *development*, without labels; those
 of *fresh* are only reported. Every problem is fitted with the default route and the
-number of classes given, then diagnosed. Labels enter only the scores: accuracy, and that of the labelled reference, the better of trees
-and of a linear discriminant, out of fold, with the domain as columns.
+number of classes given, then diagnosed. Labels enter only the scores: accuracy, and
+that of the labelled reference, the better of trees and of a linear discriminant, out of
+fold, with the domain as columns.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Could a domain be a mix of what other domains hold, or does it measure otherwise?
+"""Whether a domain could be a mix of what others hold, or measures otherwise.
 
-Every domain is held against a density of the *other* domains' rows, in as many pieces as
-all rows ask for. Its rows are read in four ways, and each reading is judged on rows that
-were held out of it:
+Every domain is held against a density of the *other* domains' rows, in as many pieces
+as all rows ask for. Its rows are read in several ways, and each reading is judged on
+rows that were held out of it:
 
 - the mix of the others, and a mix of its own: what the second gains is the *shift*;
 - a mix of its own and one piece that only this domain has, or all rows moved by one

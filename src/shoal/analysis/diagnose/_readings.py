@@ -30,25 +30,25 @@ class Pieces(NamedTuple):
         return np.asarray(self.roots @ self.roots.transpose(0, 2, 1))
 
 
-class Rows(NamedTuple):
+class PlacedRows(NamedTuple):
     """Rows, and where they lie in the pieces."""
 
     Z: Array  # (n, p)
     log: Array  # (n, m): log density in each piece
     pull: Array  # (n, m, p): inverse covariance times (row - mean)
 
-    def take(self, where: Array) -> "Rows":
+    def take(self, where: Array) -> "PlacedRows":
         """Some of the rows."""
-        return Rows(*(part[where] for part in self))
+        return PlacedRows(*(part[where] for part in self))
 
 
-def place(Z: Array, pieces: Pieces) -> Rows:
+def place(Z: Array, pieces: Pieces) -> PlacedRows:
     """Rows in a density."""
     scaled = np.einsum("nmp,mpq->nmq", Z[:, None] - pieces.means, pieces.roots)
     pull = np.einsum("nmq,mpq->nmp", scaled, pieces.roots)
     logdet = np.log(np.diagonal(pieces.roots, axis1=1, axis2=2)).sum(axis=1)
     constant = logdet - 0.5 * Z.shape[1] * np.log(2 * np.pi)
-    return Rows(Z, constant - 0.5 * (scaled**2).sum(axis=2), pull)
+    return PlacedRows(Z, constant - 0.5 * (scaled**2).sum(axis=2), pull)
 
 
 # ---- the density of other domains ----------------------------------------------------
@@ -70,23 +70,19 @@ def count_pieces(Z: Array, rng: np.random.Generator) -> int | None:
 def fit_pieces(Z: Array, count: int, rng: np.random.Generator) -> Pieces:
     """Gaussian pieces of some rows, and a broad one."""
     found = _gaussians(Z, count, rng)
-    roots = found.precisions_cholesky_
-    if roots.ndim == 2:
-        roots = roots[:, :, None] * np.eye(Z.shape[1])
     centre = np.median(Z, axis=0)
     spread = np.sqrt(np.mean((Z - centre) ** 2, axis=0) + DRIFT.least_variance)
     broad = np.diag(1 / (DRIFT.broad * spread))
     return Pieces(
         np.append(found.weights_ * (1 - DRIFT.nowhere), DRIFT.nowhere),
         np.vstack([found.means_, centre]),
-        np.concatenate([roots, broad[None]]),
+        np.concatenate([found.precisions_cholesky_, broad[None]]),
     )
 
 
 def _gaussians(Z: Array, count: int, rng: np.random.Generator) -> GaussianMixture:
     model = GaussianMixture(
         count,
-        covariance_type="diag" if Z.shape[1] > DRIFT.most_full else "full",
         reg_covar=DRIFT.least_variance,
         tol=1e-2,
         max_iter=DRIFT.n_fit,
@@ -124,7 +120,9 @@ def _log(share: Array) -> Array:
     return np.asarray(np.log(np.maximum(share, 1e-300)))
 
 
-def with_own_piece(rows: Rows, train: Array, pieces: Pieces, share: Array) -> Array:
+def with_own_piece(
+    rows: PlacedRows, train: Array, pieces: Pieces, share: Array
+) -> Array:
     """Log density of all rows with one more piece, fitted to those of ``train``.
 
     It starts at the rows that the others explain least; its covariance is pulled to the
@@ -156,7 +154,7 @@ def _one_piece(mean: Array, covariance: Array) -> Pieces:
 # ---- all columns moved ---------------------------------------------------------------
 
 
-def moved(rows: Rows, train: Array, pieces: Pieces, share: Array) -> Array:
+def moved(rows: PlacedRows, train: Array, pieces: Pieces, share: Array) -> Array:
     """Log density of all rows, moved by the likeliest offset of those of ``train``."""
     Z, stiffness = rows.Z[train], pieces.inverse
     offset = np.zeros(Z.shape[1])
@@ -176,7 +174,7 @@ def moved(rows: Rows, train: Array, pieces: Pieces, share: Array) -> Array:
 # ---- one column in another unit ------------------------------------------------------
 
 
-class Units(NamedTuple):
+class OtherUnits(NamedTuple):
     """Another unit for each column alone, and the mix of the pieces with it."""
 
     factor: Array  # (p,)
@@ -188,7 +186,7 @@ class Units(NamedTuple):
         return np.asarray((self.factor - 1) * Z + self.offset)
 
 
-def other_units(rows: Rows, pieces: Pieces, share: Array) -> Units:
+def other_units(rows: PlacedRows, pieces: Pieces, share: Array) -> OtherUnits:
     """The likeliest unit of each column, from two starts: as it is, and as matched."""
     Z, parts = rows.Z, pieces.share[:-1] / pieces.share[:-1].sum()
     spread = np.sqrt(np.minimum(parts @ pieces.means[:-1] ** 2 + 1, 9))
@@ -196,26 +194,26 @@ def other_units(rows: Rows, pieces: Pieces, share: Array) -> Units:
     matched = factor, parts @ pieces.means[:-1] - factor * Z.mean(axis=0)
     found = []
     for start in ((np.ones_like(factor), np.zeros_like(factor)), matched):
-        units = Units(*start, np.tile(share, (Z.shape[1], 1)))
+        units = OtherUnits(*start, np.tile(share, (Z.shape[1], 1)))
         for _ in range(DRIFT.n_move):
             units = _improve(rows, pieces, units)
         found.append(units)
     first, second = (in_units(rows, pieces, units).sum(axis=1) for units in found)
     better = second > first
-    return Units(
+    return OtherUnits(
         np.where(better, found[1].factor, found[0].factor),
         np.where(better, found[1].offset, found[0].offset),
         np.where(better[:, None], found[1].share, found[0].share),
     )
 
 
-def in_units(rows: Rows, pieces: Pieces, units: Units) -> Array:
+def in_units(rows: PlacedRows, pieces: Pieces, units: OtherUnits) -> Array:
     """Log density of rows, with each column in its other unit in turn, (p, n)."""
     joint = _joint(rows, pieces, units)
     return np.asarray(logsumexp(joint, axis=2) + np.log(units.factor)[:, None])
 
 
-def _joint(rows: Rows, pieces: Pieces, units: Units) -> Array:
+def _joint(rows: PlacedRows, pieces: Pieces, units: OtherUnits) -> Array:
     """Log density of rows and pieces with one column changed, (p, n, m)."""
     change = units.change(rows.Z).T[:, :, None]
     step = change * rows.pull.transpose(2, 0, 1)
@@ -228,7 +226,7 @@ def _stiffness(pieces: Pieces) -> Array:
     return np.asarray((pieces.roots**2).sum(axis=2).T[:, None, :])
 
 
-def _improve(rows: Rows, pieces: Pieces, units: Units) -> Units:
+def _improve(rows: PlacedRows, pieces: Pieces, units: OtherUnits) -> OtherUnits:
     """One step of EM: the posterior of the pieces, then unit and shares in closed form.
 
     Given the posterior, the likelihood is n log(factor) less a quadratic in factor and
@@ -245,4 +243,4 @@ def _improve(rows: Rows, pieces: Pieces, units: Units) -> Units:
     linear = Bx - B * Ax / A
     root = np.sqrt(linear**2 + 4 * square * (z.shape[1] + extra))
     factor = np.clip((root - linear) / (2 * square), 1e-6, 1e6)
-    return Units(factor, -(B + factor * Ax) / A, _shares(joint, pieces.share))
+    return OtherUnits(factor, -(B + factor * Ax) / A, _shares(joint, pieces.share))

@@ -128,10 +128,9 @@ class DriftEffort:
     # Rows that are looked at in all, and of a domain before anything is said of it.
     most_rows: int = 4_000
     least_rows: int = 20
-    # Wider tables are left alone: with 90 columns of noise, an instrument was seen in
-    # two sound tables of two. Up to the second number, pieces have full covariances.
-    most_columns: int = 40
-    most_full: int = 12
+    # Wider tables are left alone: full covariances need rows, and with diagonal ones
+    # instruments were seen in sound tables of 30 further columns.
+    most_columns: int = 12
     # A column with fewer values is a kind, not a measurement; one with more gaps in a
     # domain says nothing there.
     least_values: int = 8
