@@ -397,6 +397,9 @@ def test_a_page_that_cannot_shrink_says_so(summary):
     again, _ = _fit(summary, enough, None)
     assert len(text) <= len(again)
     assert len(again.encode()) / 1e6 <= enough
+    assert "the maps" in left_out
+    with pytest.raises(ValueError, match="max_mb must lie between 0 and 15, got 16"):
+        render(summary, max_mb=16)
 
 
 def test_a_page_above_the_hard_stop_is_refused(summary):
