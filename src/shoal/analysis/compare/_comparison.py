@@ -56,7 +56,8 @@ class Comparison:
     noise : ndarray of shape (n_classes,)
         That of the noise of the estimates, in the mean.
     least_p : ndarray of shape (n_effects,)
-        Smallest p-value that shuffling these domains can give, roughly.
+        Smallest p-value that shuffling these domains can give, were there no other
+        covariates.
     level : float
     formula : str
     n_domains : int
@@ -249,7 +250,7 @@ def _read_found(found: Any) -> tuple[list[str], list[str], LogOdds]:
     if hasattr(found, "draws"):
         odds = log_odds_of_draws(found.prevalence, found.draws, found.n_rows)
         return [str(one) for one in found.domains], list(found.class_names), odds
-    if not hasattr(found, "columns"):
+    if not hasattr(found, "columns") or not hasattr(found, "index"):
         raise TypeError(
             "found must be the intervals of model.bootstrap or a DataFrame of counts, "
             f"got {type(found).__name__}"

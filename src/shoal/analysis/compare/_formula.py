@@ -41,7 +41,8 @@ class Formula:
     @property
     def names(self) -> list[str]:
         """Of all columns that it needs."""
-        return [one.name for one in self.terms] + [self.pairs] * bool(self.pairs)  # type: ignore[list-item]
+        paired = [] if self.pairs is None else [self.pairs]
+        return [*(one.name for one in self.terms), *paired]
 
 
 def parse_formula(text: str) -> Formula:
@@ -163,7 +164,9 @@ def _texts(values: Any) -> Array:
 
 
 def _refuse_gaps(name: str, values: Array, domains: list[str]) -> None:
-    empty = [value is None or value != value or value == "" for value in values]
+    import pandas as pd
+
+    empty = [bool(pd.isna(value)) or value == "" for value in values]
     if any(empty):
         first = domains[empty.index(True)]
         text = f'"{name}" has no value for {sum(empty)} domains, such as "{first}"'

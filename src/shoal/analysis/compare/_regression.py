@@ -2,8 +2,9 @@
 
 For each class, y_d = x_d b + u_d + e_d: the log odds of the class in domain d, what its
 covariates explain, how domains differ beyond them (variance t, one per class), and the
-noise of the estimate (variance v_d, known). Domains weigh 1 / (t + v_d); the residual
-variance of a class is moderated by that of the others (Smyth 2004).
+noise of the estimate (variance v_d, known). Domains weigh 1 / (t + v_d), with t at least
+that of all classes together; the residual variance of a class is moderated by that of the
+others (Smyth 2004).
 """
 
 from dataclasses import dataclass
@@ -57,23 +58,30 @@ def log_odds_of_draws(prevalence: Array, draws: Array, n_rows: Array) -> LogOdds
 # ---- variances -----------------------------------------------------------------------
 
 
-def between_domains(columns: Array, value: Array, noise: Array) -> float:
-    """Variance t at which weighted squares are as many as freedoms (Paule, Mandel)."""
-    freedoms = len(value) - columns.shape[1]
+def between_domains(columns: Array, odds: LogOdds) -> float:
+    """Variance t at which weighted squares are as many as freedoms (Paule, Mandel).
+
+    One for all the classes of ``odds`` together.
+    """
+    n_domains, n_classes = odds.value.shape
+    freedoms = n_domains - columns.shape[1]
 
     def excess(variance: float) -> float:
-        root = 1 / np.sqrt(variance + noise)
-        basis = np.linalg.qr(columns * root[:, None])[0]
-        rows = value * root
-        return float(rows @ rows - ((basis.T @ rows) ** 2).sum()) - freedoms
+        root = 1 / np.sqrt(variance + odds.noise)
+        weighted = zip(odds.value.T * root.T, root.T, strict=True)
+        squares = sum(rest_of(rows, columns * one[:, None]) for rows, one in weighted)
+        return float(squares - freedoms * n_classes)
 
-    low, high = 0.0, float(np.var(value) * len(value) / freedoms)
-    if excess(low) <= 0:
+    if excess(0.0) <= 0:
         return 0.0
-    for _ in range(NUMBERS.halvings):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
+    most = float(odds.value.var(axis=0).max() * n_domains / freedoms)
+    return float(brentq(excess, 0.0, most))
+
+
+def rest_of(rows: Array, columns: Array) -> float:
+    """Squares that columns leave unexplained."""
+    basis = np.linalg.qr(columns)[0]
+    return float(rows @ rows - ((basis.T @ rows) ** 2).sum())
 
 
 class Prior(NamedTuple):
@@ -130,13 +138,23 @@ class Regression:
     @cached_property
     def between(self) -> Array:
         """Variance between domains of each class, beyond covariates and noise."""
-        pairs = zip(self.odds.value.T, self.odds.noise.T, strict=True)
-        return np.array([between_domains(self._columns, *pair) for pair in pairs])
+        value, noise = self.odds
+        own = [LogOdds(value[:, [y]], noise[:, [y]]) for y in self._classes]
+        return np.array([between_domains(self._columns, one) for one in own])
+
+    @cached_property
+    def _assumed(self) -> Array:
+        """The same, as far as domains are weighed by it.
+
+        A class of a few domains may seem to vary by noise alone, and the largest domain
+        would then decide; so it is taken to vary as all classes together do, at least.
+        """
+        return np.maximum(self.between, between_domains(self._columns, self.odds))
 
     @cached_property
     def prior(self) -> Prior:
         """Of the residual variances."""
-        rest = [self._squares(index, self._columns) for index in self._classes]
+        rest = [rest_of(*self._whitened(y, self._columns)) for y in self._classes]
         return common_prior(np.array(rest) / self.freedoms, self.freedoms)
 
     def coefficients(self) -> tuple[Array, Array]:
@@ -148,7 +166,7 @@ class Regression:
             rows, columns = self._whitened(index, self._columns)
             inverse = np.linalg.inv(columns.T @ columns)
             estimate[:, index] = (inverse @ columns.T @ rows)[:n_effects]
-            squares = self._squares(index, self._columns) / self.freedoms
+            squares = rest_of(rows, columns) / self.freedoms
             scale = self.prior.moderate(squares, self.freedoms)
             error[:, index] = np.sqrt(scale * np.diag(inverse)[:n_effects])
         return estimate, error
@@ -190,14 +208,9 @@ class Regression:
 
     def _whitened(self, index: int, columns: Array) -> tuple[Array, Array]:
         """Log odds and columns, weighted; weights are about 1 in the mean."""
-        variance = self.between[index] + self.odds.noise[:, index]
+        variance = self._assumed[index] + self.odds.noise[:, index]
         root = np.sqrt(variance.mean() / variance)
         return self.odds.value[:, index] * root, columns * root[:, None]
-
-    def _squares(self, index: int, columns: Array) -> float:
-        rows, known = self._whitened(index, columns)
-        basis = np.linalg.qr(known)[0]
-        return float(rows @ rows - ((basis.T @ rows) ** 2).sum())
 
 
 def shuffled_rows(blocks: Array, n_shuffles: int, rng: np.random.Generator) -> Array:
@@ -210,15 +223,21 @@ def shuffled_rows(blocks: Array, n_shuffles: int, rng: np.random.Generator) -> A
 
 
 def n_arrangements(column: Array, blocks: Array) -> float:
-    """Distinct ways to deal the values of a column out within blocks."""
-    ways = 1.0
+    """Ways to deal the values of a column out within blocks that differ in their F.
+
+    Where values lie as on both sides of a mirror, each way has a twin: the groups
+    swapped.
+    """
+    ways, mirrored = 1.0, True
     for block in np.unique(blocks):
+        own = np.sort(column[blocks == block])
+        mirrored &= bool(np.allclose(own + own[::-1], own[0] + own[-1]))
         placed = 0
-        for count in np.unique(column[blocks == block], return_counts=True)[1]:
+        for count in np.unique(own, return_counts=True)[1]:
             for one in range(1, count + 1):
                 placed += 1
                 ways *= placed / one
-    return ways
+    return ways / 2 if mirrored else ways
 
 
 def false_discovery_rate(p_values: Array) -> Array:

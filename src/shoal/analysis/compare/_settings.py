@@ -18,8 +18,6 @@ class Numbers:
     useful_p: float = 0.05
     # A column that the others leave less of than this share of it is one of them.
     collinear: float = 1e-8
-    # Halvings of the bracket in which the variance between domains lies.
-    halvings: int = 60
     # What a statistic may fall short of the one seen, relative to it, and count as equal.
     same_statistic: float = 1e-9
 
