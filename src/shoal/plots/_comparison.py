@@ -1,19 +1,16 @@
 """The forest of a comparison: what each covariate does to the odds of each class."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from shoal._palette import MARKERS, class_color
 from shoal.plots._axes import cleaned
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 Array = np.ndarray[Any, Any]
 
 
-def plot_comparison(comparison: Any, *, ax: Any = None) -> "Array | Axes":
+def plot_comparison(comparison: Any, *, ax: Any = None, figure: Any = None) -> Array:
     """Effects on the odds of each class, with intervals: one panel per effect.
 
     Parameters
@@ -22,6 +19,8 @@ def plot_comparison(comparison: Any, *, ax: Any = None) -> "Array | Axes":
         Of :func:`shoal.compare`.
     ax : sequence of matplotlib Axes, default=None
         One for each effect; new ones when None.
+    figure : matplotlib Figure, default=None
+        Where to make the new ones; a figure of pyplot when None.
 
     Returns
     -------
@@ -30,10 +29,12 @@ def plot_comparison(comparison: Any, *, ax: Any = None) -> "Array | Axes":
         discovery rate of at most 1 - level; the dashed line is no effect.
     """
     names, effects = comparison.class_names, comparison.effects
-    panels = _panels(len(effects), len(names)) if ax is None else np.atleast_1d(ax)
+    new = ax is None
+    panels = _panels(figure, len(effects), len(names)) if new else np.atleast_1d(ax)
     if len(panels) != len(effects):
         raise ValueError(
-            f"ax must hold one axes for each of {len(effects)} effects, got {len(panels)}"
+            f"ax must hold one axes for each of {len(effects)} effects, "
+            f"got {len(panels)}"
         )
     for place, (axes, effect) in enumerate(zip(panels, effects, strict=True)):
         axes.axvline(1, color="0.5", linestyle="--", linewidth=1)
@@ -49,16 +50,16 @@ def plot_comparison(comparison: Any, *, ax: Any = None) -> "Array | Axes":
     return panels
 
 
-def _panels(n_effects: int, n_classes: int) -> Array:
+def _panels(figure: Any, n_effects: int, n_classes: int) -> Array:
     """New axes: up to three beside each other, classes named at the left."""
-    import matplotlib.pyplot as plt
-
     across = min(n_effects, 3)
     down = -(-n_effects // across)
-    size = (1.6 + 2.9 * across, down * (1.1 + 0.26 * n_classes))
-    _, axes = plt.subplots(
-        down, across, figsize=size, layout="constrained", sharey=True, squeeze=False
-    )
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(layout="constrained")
+    figure.set_size_inches(1.6 + 2.9 * across, down * (1.1 + 0.26 * n_classes))
+    axes = figure.subplots(down, across, sharey=True, squeeze=False)
     panels = axes.ravel()
     for empty in panels[n_effects:]:
         empty.set_axis_off()

@@ -56,8 +56,8 @@ class Comparison:
     noise : ndarray of shape (n_classes,)
         That of the noise of the estimates, in the mean.
     least_p : ndarray of shape (n_effects,)
-        Smallest p-value that shuffling these domains can give, were there no other
-        covariates.
+        One over the number of arrangements of these domains that differ, and at least
+        one over the number of shuffles: no p-value says more, however small it is.
     level : float
     formula : str
     n_domains : int
@@ -126,7 +126,9 @@ class Comparison:
                 term: dict(zip(self.class_names, map(float, values), strict=True))
                 for term, values in self.joint.items()
             },
-            "between": dict(zip(self.class_names, map(float, self.between), strict=True)),
+            "between": dict(
+                zip(self.class_names, map(float, self.between), strict=True)
+            ),
             "noise": dict(zip(self.class_names, map(float, self.noise), strict=True)),
             "least_p": dict(zip(self.effects, map(float, self.least_p), strict=True)),
         }
@@ -233,7 +235,9 @@ def _joint(
     regression: Regression, terms: Sequence[str], shuffles: Array
 ) -> dict[str, Array]:
     several = [term for term in dict.fromkeys(terms) if list(terms).count(term) > 1]
-    places = {term: [i for i, one in enumerate(terms) if one == term] for term in several}
+    places = {
+        term: [i for i, one in enumerate(terms) if one == term] for term in several
+    }
     return {term: regression.test(own, shuffles)[1] for term, own in places.items()}
 
 
@@ -267,7 +271,9 @@ def _read_found(found: Any) -> tuple[list[str], list[str], LogOdds]:
     empty = (counts.sum(axis=0) == 0) | (counts.sum(axis=0) == counts.sum())
     if empty.any():
         name = names[int(np.argmax(empty))]
-        raise refused(f'class "{name}" has no row, or all of them', "leave its column out")
+        raise refused(
+            f'class "{name}" has no row, or all of them', "leave its column out"
+        )
     if (counts.sum(axis=1) == 0).any():
         place = found.index[int(np.argmax(counts.sum(axis=1) == 0))]
         raise refused(f'domain "{place}" has no row of any class', "leave it out")

@@ -14,6 +14,8 @@ Array = np.ndarray[Any, Any]
 
 NAME = r"""`[^`]+`|"[^"]+"|'[^']+'|[^\s+|~()*:,`"']+"""
 TERM = re.compile(rf"C\(\s*({NAME})\s*(?:,\s*({NAME})\s*)?\)|({NAME})")
+# What follows a sign that stands outside of quotes.
+OUTSIDE = r"""(?=(?:[^`"']|`[^`]*`|"[^"]*"|'[^']*')*$)"""
 GRAMMAR = 'write it as "~ treatment + age", with "| patient" for pairs'
 
 
@@ -61,23 +63,23 @@ def parse_formula(text: str) -> Formula:
     >>> parse_formula("~ C(drug, none) + age | patient").names
     ['drug', 'age', 'patient']
     """
-    if not isinstance(text, str) or text.count("~") != 1:
+    sides = re.split("~" + OUTSIDE, text) if isinstance(text, str) else []
+    if len(sides) != 2:
         raise refused(f"formula must have one ~, got {text!r}")
-    before, _, after = text.partition("~")
+    before, after = sides
     if before.strip():
         raise refused(
             f"formula has {before.strip()!r} before ~; the mix is always on that side"
         )
-    covariates, bar, pairs = after.partition("|")
-    terms = tuple(_term(part, text) for part in covariates.split("+"))
-    names = [one.name for one in terms]
-    if bar and not re.fullmatch(NAME, pairs.strip()):
-        raise refused(f"formula {text!r} needs one column after |, got {pairs!r}")
-    pair = _bare(pairs) if bar else None
-    twice = [name for name in [*names, pair] if [*names, pair].count(name) > 1]
+    covariates, *pairs = re.split(r"\|" + OUTSIDE, after)
+    terms = tuple(_term(one, text) for one in re.split(r"\+" + OUTSIDE, covariates))
+    if pairs and not re.fullmatch(NAME, "|".join(pairs).strip()):
+        raise refused(f"formula {text!r} needs one column after |")
+    formula = Formula(terms, _bare(pairs[0]) if pairs else None)
+    twice = [one for one in formula.names if formula.names.count(one) > 1]
     if twice:
         raise refused(f"formula {text!r} has {twice[0]!r} twice")
-    return Formula(terms, pair)
+    return formula
 
 
 def _term(part: str, text: str) -> Term:
@@ -89,7 +91,7 @@ def _term(part: str, text: str) -> Term:
     if category is None:
         if re.fullmatch(r"-?\d+", plain):
             raise refused(
-                f"formula {text!r} has the number {plain}; the intercept is always there"
+                f"formula {text!r} has the number {plain}; an intercept is always there"
             )
         return Term(_bare(plain))
     return Term(_bare(category), True, None if reference is None else _bare(reference))
@@ -136,7 +138,9 @@ class Design:
         return np.column_stack([one.column for one in self.effects])
 
 
-def make_design(formula: Formula, table: Mapping[str, Any], domains: list[str]) -> Design:
+def make_design(
+    formula: Formula, table: Mapping[str, Any], domains: list[str]
+) -> Design:
     """Columns of numbers for a formula; E170 where these cannot answer it.
 
     ``table`` holds columns with one entry per domain, in the order of ``domains``.
@@ -144,14 +148,20 @@ def make_design(formula: Formula, table: Mapping[str, Any], domains: list[str]) 
     for name in formula.names:
         if name not in table:
             known = ", ".join(map(str, table))
-            raise refused(f'the table of domains has no column "{name}"', f"it has {known}")
+            raise refused(
+                f'the table of domains has no column "{name}"', f"it has {known}"
+            )
         _refuse_gaps(name, np.asarray(table[name], dtype=object), domains)
-    effects = [one for term in formula.terms for one in _effects(term, table[term.name])]
+    effects = [
+        one for term in formula.terms for one in _effects(term, table[term.name])
+    ]
     blocks = np.zeros(len(domains), dtype=int)
     if formula.pairs is not None:
         blocks = np.unique(_texts(table[formula.pairs]), return_inverse=True)[1]
         if np.bincount(blocks).max() == 1:
-            text = f'"{formula.pairs}" pairs nothing: each of its values is of one domain'
+            text = (
+                f'"{formula.pairs}" pairs nothing: each of its values is of one domain'
+            )
             raise refused(text, "leave it out after |, or name the column of the pairs")
     nuisance = np.eye(blocks.max() + 1)[blocks]
     design = Design(effects, nuisance, blocks)
@@ -177,7 +187,9 @@ def _effects(term: Term, values: Any) -> list[Effect]:
     numbers = None if term.is_category else _numbers(values)
     if numbers is not None:
         if np.ptp(numbers) == 0:
-            raise refused(f'"{term.name}" is {numbers[0]:g} in every domain', "leave it out")
+            raise refused(
+                f'"{term.name}" is {numbers[0]:g} in every domain', "leave it out"
+            )
         return [Effect(term.name, term.name, numbers)]
     texts = _texts(values)
     levels = sorted(set(texts))
@@ -205,7 +217,9 @@ def _numbers(values: Any) -> Array | None:
     except (TypeError, ValueError):
         return None
     if not np.isfinite(numbers).all():
-        raise refused("a covariate holds an infinite number", "fill in what was measured")
+        raise refused(
+            "a covariate holds an infinite number", "fill in what was measured"
+        )
     return np.asarray(numbers)
 
 

@@ -2,9 +2,9 @@
 
 For each class, y_d = x_d b + u_d + e_d: the log odds of the class in domain d, what its
 covariates explain, how domains differ beyond them (variance t, one per class), and the
-noise of the estimate (variance v_d, known). Domains weigh 1 / (t + v_d), with t at least
-that of all classes together; the residual variance of a class is moderated by that of the
-others (Smyth 2004).
+noise of the estimate (variance v_d, known). Domains weigh 1 / (t + v_d), with t at
+least that of all classes together; the residual variance of a class is moderated by
+that of the others (Smyth 2004).
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ class Prior(NamedTuple):
 
 
 def common_prior(variances: Array, freedoms: int) -> Prior:
-    """Scaled inverse chi-square fitted to the variances, by moments of their logarithms.
+    """Scaled inverse chi-square fitted to variances, by moments of their logarithms.
 
     It counts at most as much as the other classes together less one, since shares
     that add to one are not free: with two classes, not at all.
@@ -231,7 +231,7 @@ def n_arrangements(column: Array, blocks: Array) -> float:
     ways, mirrored = 1.0, True
     for block in np.unique(blocks):
         own = np.sort(column[blocks == block])
-        mirrored &= bool(np.allclose(own + own[::-1], own[0] + own[-1]))
+        mirrored &= bool(np.ptp(own + own[::-1]) <= NUMBERS.same_statistic)
         placed = 0
         for count in np.unique(own, return_counts=True)[1]:
             for one in range(1, count + 1):

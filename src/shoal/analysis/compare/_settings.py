@@ -14,11 +14,11 @@ class Numbers:
     permutations: int = 1999
     # More distinct values of a column of text are names of rows, not a category.
     most_levels: int = 20
-    # A smallest possible p-value above this says nothing to the one who asks.
+    # Where fewer than one over this many arrangements differ, shuffles say nothing.
     useful_p: float = 0.05
     # A column that the others leave less of than this share of it is one of them.
     collinear: float = 1e-8
-    # What a statistic may fall short of the one seen, relative to it, and count as equal.
+    # What a statistic may fall short of the one seen, relative to it, and be as large.
     same_statistic: float = 1e-9
 
 
