@@ -16,7 +16,7 @@ from shoal.analysis.compare._formula import make_design, parse_formula
 from shoal.analysis.compare._regression import (
     LogOdds,
     between_domains,
-    common_prior,
+    common_variance,
     log_odds_of_counts,
     log_odds_of_draws,
     n_arrangements,
@@ -181,15 +181,15 @@ def test_variance_between_domains_makes_squares_as_many_as_freedoms():
     assert between_domains(columns, LogOdds(odds.value, odds.noise * 100)) == 0
 
 
-def test_common_prior_is_that_of_its_variances():
+def test_common_variance_is_that_of_its_variances():
     rng = np.random.default_rng(11)
     known, freedoms = 6.0, 10
     own = 0.3 * known / rng.chisquare(known, 4000)
-    found = common_prior(own * rng.chisquare(freedoms, 4000) / freedoms, freedoms)
+    found = common_variance(own * rng.chisquare(freedoms, 4000) / freedoms, freedoms)
     assert_allclose(found.freedoms, known, rtol=0.15)
     assert_allclose(found.variance, 0.3, rtol=0.05)
-    assert common_prior(np.array([1.0, 2.0]), 5).freedoms == 0
-    assert common_prior(np.ones(5), 4).freedoms == 12  # alike: as the others but one
+    assert common_variance(np.array([1.0, 2.0]), 5).freedoms == 0
+    assert common_variance(np.ones(5), 4).freedoms == 12  # alike: as the others but one
     assert_allclose(found.moderate(np.array([0.3]), 4), 0.3, rtol=0.05)
 
 

@@ -25,7 +25,7 @@ FILES = ("comparison.csv", "comparison.json", "comparison.png")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Covariates:
     """What mixes are to be explained by."""
 
     formula: str = working(
@@ -55,7 +55,7 @@ class ComparisonFiles(Results):
 @with_groups
 def compare(
     model: Model,
-    asked: Question,
+    asked: Covariates,
     work: Work,
     results: ComparisonFiles,
     speech: Speech,
@@ -108,7 +108,7 @@ def intervals_of(path: Path, model: Any) -> Any:
     return found
 
 
-def read_domains(asked: Question, model: Any) -> Any:
+def read_domains(asked: Covariates, model: Any) -> Any:
     """The table of domains, with these as its index as the fit reads them."""
     from shoal.io._options import SourceOptions
     from shoal.io.source._open import open_content
@@ -130,7 +130,7 @@ def read_domains(asked: Question, model: Any) -> Any:
     domains, _ = DomainRule(column).apply(frame[column], options.missing)
     kinds = frame.dtypes.items()
     texts = [name for name, kind in kinds if kind.kind not in "biuf"]
-    cells = {name: words(frame[name], options.missing) for name in texts}
+    cells = {str(name): words(frame[name], options.missing) for name in texts}
     return frame.assign(**cells).set_index(domains)
 
 

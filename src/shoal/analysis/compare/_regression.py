@@ -84,19 +84,19 @@ def rest_of(rows: Array, columns: Array) -> float:
     return float(rows @ rows - ((basis.T @ rows) ** 2).sum())
 
 
-class Prior(NamedTuple):
+class CommonVariance(NamedTuple):
     """What the variances of all classes say of any one of them."""
 
     freedoms: float
     variance: float
 
-    def moderate(self, variance: Array, freedoms: int) -> Array:
+    def moderate(self, variance: Any, freedoms: int) -> Any:
         """The variance of a class, drawn towards that of the others."""
         total = self.freedoms + freedoms
         return (self.freedoms * self.variance + freedoms * variance) / total
 
 
-def common_prior(variances: Array, freedoms: int) -> Prior:
+def common_variance(variances: Array, freedoms: int) -> CommonVariance:
     """Scaled inverse chi-square fitted to variances, by moments of their logarithms.
 
     It counts at most as much as the other classes together less one, since shares
@@ -104,14 +104,14 @@ def common_prior(variances: Array, freedoms: int) -> Prior:
     """
     most = float((len(variances) - 2) * freedoms)
     if most <= 0:
-        return Prior(0.0, 1.0)
+        return CommonVariance(0.0, 1.0)
     half = freedoms / 2
     logs = np.log(np.maximum(variances, np.finfo(float).tiny)) - digamma(half)
     logs += np.log(half)
     spread = float(logs.var(ddof=1) - polygamma(1, half))
     known = most if spread <= polygamma(1, most / 2) else _inverse_trigamma(spread) * 2
     centre = float(logs.mean() + digamma(known / 2) - np.log(known / 2))
-    return Prior(known, float(np.exp(centre)))
+    return CommonVariance(known, float(np.exp(centre)))
 
 
 def _inverse_trigamma(value: float) -> float:
@@ -152,10 +152,10 @@ class Regression:
         return np.maximum(self.between, between_domains(self._columns, self.odds))
 
     @cached_property
-    def prior(self) -> Prior:
+    def prior(self) -> CommonVariance:
         """Of the residual variances."""
         rest = [rest_of(*self._whitened(y, self._columns)) for y in self._classes]
-        return common_prior(np.array(rest) / self.freedoms, self.freedoms)
+        return common_variance(np.array(rest) / self.freedoms, self.freedoms)
 
     def coefficients(self) -> tuple[Array, Array]:
         """Estimates and standard errors, each (n_effects, n_classes)."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ComparisonNumbers:
     """What decides; see the comments for why."""
 
     # Half a row is added to a class and to all others before odds are taken: the
@@ -22,4 +22,4 @@ class Numbers:
     same_statistic: float = 1e-9
 
 
-NUMBERS = Numbers()
+NUMBERS = ComparisonNumbers()
