@@ -15,7 +15,7 @@ def plot_comparison(comparison: Any, *, ax: Any = None, figure: Any = None) -> A
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : MixComparison
         Of :func:`shoal.compare`.
     ax : sequence of matplotlib Axes, default=None
         One for each effect; new ones when None.

@@ -1,5 +1,5 @@
 """Why mixes differ: covariates of domains against the shares of their classes."""
 
-from shoal.analysis.compare._comparison import Comparison, compare
+from shoal.analysis.compare._comparison import MixComparison, compare
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["MixComparison", "compare"]

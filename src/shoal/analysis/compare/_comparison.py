@@ -27,7 +27,7 @@ LARGEST = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class MixComparison:
     """What covariates say about the share of each class.
 
     Tables have one row per effect and one column per class.
@@ -143,7 +143,7 @@ def compare(
     level: float = 0.9,
     n_permutations: int = NUMBERS.permutations,
     random_state: Any = None,
-) -> Comparison:
+) -> MixComparison:
     """Ask why mixes differ: domains are the replicates, their covariates the reasons.
 
     Parameters
@@ -168,7 +168,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    MixComparison
 
     Notes
     -----
@@ -210,7 +210,7 @@ def compare(
     tested = [regression.test([e], shuffles) for e in range(len(design.effects))]
     p_value = np.array([one[1] for one in tested])
     terms = [one.term for one in design.effects]
-    return Comparison(
+    return MixComparison(
         effects=[one.name for one in design.effects],
         terms=terms,
         class_names=names,
