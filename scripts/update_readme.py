@@ -248,6 +248,50 @@ def coverage() -> str:
     return table([f"{summary['problems']} problems", "covered"], rows)
 
 
+def comparison() -> str:
+    """Rates of `shoal.compare` and of a moderated t test, by kind of set."""
+    record = json.loads((RESULTS / "compare.json").read_text(encoding="utf-8"))
+    kinds = {
+        "groups": "two groups",
+        "age": "groups and age",
+        "pairs": "pairs",
+        "unsure": "classes unsure",
+        "all": "all",
+    }
+    rows = []
+    for kind, name in kinds.items():
+        found = record["summary"][kind]
+        rows.append([f"{name} ({found['sets']})", f"{found['coverage']:.3f}"])
+        for method in ("p", "p_model", "p_logit"):
+            own = found[method]
+            rows[-1].append(
+                f"{own['null_below_0.05']:.3f}, {own['null_below_0.1']:.3f}"
+            )
+            rows[-1].append(f"{own['null_uniform_p']:.3f}")
+            rows[-1].append(f"{own['power_at_0.05']:.3f}")
+    header = ["sets", "90% intervals cover"]
+    for method in ("shuffled", "`p_model`", "t test"):
+        header += [f"{method}: null below .05, .1", "uniform (KS p)", "power at .05"]
+    return table(header, rows)
+
+
+def cells() -> str:
+    """What `shoal.compare` says of severe disease, and whether its authors agree."""
+    record = json.loads((RESULTS / "compare.json").read_text(encoding="utf-8"))
+    (run,) = (one for one in record["runs"] if one["kind"] == "cells")
+    found = record["summary"]["cells"]
+    rows = [
+        [name, f"{value:+.2f}", f"{run['q_value'][name]:.3f}"]
+        for name, value in run["log_odds"].items()
+    ]
+    header = ["severe disease in progress against controls", "log odds", "q"]
+    sure = ", ".join(found["and_q_below_0.1"])
+    return (
+        f"{table(header, rows)}\n\nOf the directions that the authors report, "
+        f"{found['directions_as_published']} agree; with q below .1: {sure}."
+    )
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -384,6 +428,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "rates": rates,
         "coverage": coverage,
     },
+    "docs/comparing.md": {"cells": cells, "comparison": comparison},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/texts.md": {"texts": texts},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from shoal.analysis.compare import compare
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -30,6 +31,7 @@ __all__ = [
     "DomainMixture",
     "__version__",
     "choose_n_classes",
+    "compare",
     "load",
     "save",
 ]
@@ -43,6 +45,7 @@ __getattr__, __dir__ = _lazy_names(
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
         "choose_n_classes": "shoal.mixture",
+        "compare": "shoal.analysis.compare",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
     },

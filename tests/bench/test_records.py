@@ -130,6 +130,16 @@ def test_intervals_cover_what_they_say():
     assert 0.85 <= found["mean_coverage"] <= 0.95
 
 
+def test_comparisons_are_calibrated_and_see_what_a_t_test_sees():
+    found = json.loads((RESULTS / "compare.json").read_text())["summary"]
+    every = found["all"]
+    assert every["sets"] >= 1000
+    assert 0.88 <= every["coverage"] <= 0.92
+    assert 0.03 <= every["p"]["null_below_0.05"] <= 0.065
+    assert every["p"]["power_at_0.05"] >= every["p_logit"]["power_at_0.05"] - 0.05
+    assert found["cells"]["directions_as_published"] == "7 of 7"
+
+
 def test_new_domains_are_read_as_rows_allow():
     found = json.loads((RESULTS / "new_domain.json").read_text())["summary"]
     assert -0.55 <= found["slope_10_to_1000"] <= -0.4

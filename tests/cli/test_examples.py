@@ -19,7 +19,7 @@ KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where examples run; it holds photos of two places, 12 of each, and a key."""
+    """Where examples run; it holds photos of two places, a key and islands."""
     folder = tmp_path_factory.mktemp("examples")
     rng = np.random.default_rng(0)
     for place, tint in (("beach", 170), ("forest", 80)):
@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pixels = rng.normal(tint, 40, (8, 8, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / "photos" / place / f"{number}.png")
     (folder / "key.txt").write_text("a secret that nobody else knows")
+    (folder / "islands.csv").write_text("island,ice\nBiscoe,3\nDream,1\nTorgersen,2\n")
     return folder
 
 

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
     from shoal.analysis._draws import mixture_proportions
+    from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
 
 __all__ = [
     "Adaptation",
+    "MixComparison",
     "Diagnosis",
     "Finding",
     "Intervals",
@@ -24,6 +26,7 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "Adaptation": "shoal.analysis._adapt",
+        "MixComparison": "shoal.analysis.compare",
         "Diagnosis": "shoal.analysis.diagnose",
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",

@@ -11,6 +11,7 @@ import typer
 from shoal.cli._adapt import adapt
 from shoal.cli._check import check
 from shoal.cli._choose import choose
+from shoal.cli._compare import compare
 from shoal.cli._demo import demo
 from shoal.cli._diagnose import diagnose
 from shoal.cli._embed import embed
@@ -36,6 +37,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     name: "shoal name shoal-demo --set c0=Adelie --set c1=Gentoo",
     predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
     adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
+    compare: "shoal compare shoal-demo --formula '~ ice' --domains islands.csv",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     sign: "shoal sign shoal-demo --key key.txt",
     pretrain: "shoal pretrain photos --epochs 2",

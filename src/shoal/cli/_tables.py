@@ -183,7 +183,7 @@ def _show_costs(output: Output, record: dict[str, Any]) -> None:
 
 Row = dict[str, Any]
 # lo, hi and level, by domain and by the classes of the fit that make up a class.
-Intervals = dict[tuple[str, frozenset[int]], Row]
+Recorded = dict[tuple[str, frozenset[int]], Row]
 
 INTERVAL = ("lo", "hi", "level")
 
@@ -287,7 +287,7 @@ def _records(text: str) -> list[Row]:
     return list(reader) if needed <= set(reader.fieldnames or ()) else []
 
 
-def _recorded(records: list[Row], model: Any) -> Intervals:
+def _recorded(records: list[Row], model: Any) -> Recorded:
     """Intervals that stand in records which were written for the model."""
     parts = {f"c{y}": (y, one) for y, one in enumerate(_parts(model))}
     domains = {domain: d for d, domain in enumerate(_in_order(records))}
@@ -312,32 +312,56 @@ def _is_share(text: str, share: float) -> bool:
         return False
 
 
-def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Intervals:
-    """Interval of each share from the draws of the run; none where these are absent."""
+def drawn_intervals(run: Path, model: Any) -> Any:
+    """The intervals of a run from its draws, merges considered; None where absent.
+
+    Which rows kept their class is not in the files of a run.
+    """
     import numpy as np
 
+    from shoal.analysis import Intervals
     from shoal.analysis._draws import prevalence_interval
 
-    records = list(about.values())
+    records = _records(text_of(run / _runs.PREVALENCE))
+    about = {record["domain"]: record for record in records}.values()
     try:
         with np.load(run / _runs.DRAWS, allow_pickle=False) as content:
             draws = content["draws"]
-        level = records[0]["level"]
-        n_rows = np.array([float(record["n_rows"]) for record in records])
-        nominal = float(level)
-    except (OSError, ValueError, KeyError):
-        return {}
-    if draws.shape[1:] != (len(n_rows), model._origin.n_classes_):
-        return {}
-    variance = model._add_up(draws).var(axis=0, ddof=1)
+        level = float(records[0]["level"])
+        n_rows = np.array([float(record["n_rows"]) for record in about])
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    expected = (len(model.domains_), model._origin.n_classes_)
+    if draws.shape[1:] != expected or len(n_rows) != len(model.domains_):
+        return None
+    draws = model._add_up(draws)
     low, high = prevalence_interval(
-        model.prevalence_, variance, n_rows[:, None], nominal
+        model.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
     )
+    return Intervals(
+        prevalence=model.prevalence_,
+        low=low,
+        high=high,
+        level=level,
+        draws=draws,
+        co_assignment=np.empty(0),
+        domains=model.domains_,
+        class_names=list(model.class_names_),
+        n_rows=n_rows,
+    )
+
+
+def _drawn(run: Path, model: Any, about: Mapping[str, Row]) -> Recorded:
+    """Interval of each share from the draws of the run; none where these are absent."""
+    found = drawn_intervals(run, model)
+    if found is None or len(about) != len(found.domains):
+        return {}
     return {
         (domain, parts): {
-            "lo": float(low[d, y]), "hi": float(high[d, y]), "level": level
+            "lo": float(found.low[d, y]), "hi": float(found.high[d, y]),
+            "level": record["level"],
         }
-        for d, domain in enumerate(about)
+        for d, (domain, record) in enumerate(about.items())
         for y, parts in enumerate(_parts(model))
     }  # fmt: skip
 

@@ -4,6 +4,7 @@ A fitted estimator has them as methods too: ``model.plot_prevalence()``. Matplot
 imported when a figure is drawn, so that importing this module costs nothing.
 """
 
+from shoal.plots._comparison import plot_comparison
 from shoal.plots._results import plot_choice, plot_diagnosis, plot_prevalence
 from shoal.plots._rows import plot_class_profile, plot_classes, plot_map, plot_simplex
 
@@ -11,6 +12,7 @@ __all__ = [
     "plot_choice",
     "plot_class_profile",
     "plot_classes",
+    "plot_comparison",
     "plot_diagnosis",
     "plot_map",
     "plot_prevalence",
