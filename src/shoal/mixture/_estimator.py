@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
@@ -286,8 +285,8 @@ class DomainMixture(FitsRows, HearsLooks):
         self.start_ = rung.ranked[0][0].name
         self.start_objectives_ = {start.name: f.objective for start, f in rung.ranked}
         self._keep(fit, prevalence, names, rows.domain_weight)
-        familiar = rung.features.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
-        self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
+        some = rows.sample(SETTINGS.novelty_rows, rng)
+        self.novelty_ = self._fit_familiar(some, int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
         return rows, fit
 
