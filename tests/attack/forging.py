@@ -81,7 +81,7 @@ DISCRIMINATORS: dict[str, Callable[[], Any]] = {
 }
 # Kinds by the milliseconds that one takes to load: 2, 20 and 100.
 PLAIN = ("mixture", "mixture_rbf", "merged", "discrete_words", "discrete_counts",
-         "density")  # fmt: skip
+         "density", "counts")  # fmt: skip
 WITH_PARTS = ("ddfa_logistic", "discrete_clusters", "forest", "columns", "dummy",
               "onehot")  # fmt: skip
 LARGE = ("ddfa_mlp", "ddfa_boost", "images")
@@ -93,6 +93,10 @@ def fit(kind: str, n_rows: int = 80) -> fitted.Fitted:
     if kind == "density":
         model = shoal.DensityMixture(2, random_state=0)
         return fitted.Fitted(model.fit(X, domains), X, domains)
+    if kind == "counts":
+        counts = np.random.default_rng(0).poisson(np.exp(X).clip(0, 9))
+        bags = shoal.CountMixture(2, n_components=2, random_state=0)
+        return fitted.Fitted(bags.fit(counts, domains), counts, domains)
     if kind in DISCRIMINATORS:
         ddfa = shoal.DDFA(
             2, discriminator=DISCRIMINATORS[kind](), cross_fit=0, random_state=0
@@ -271,6 +275,9 @@ ODD_VALUES: list[Any] = [
 ]  # fmt: skip
 
 
+MOST_NODES = 300_000
+
+
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a JSON tree."""
     yield path
@@ -311,7 +318,10 @@ def edit(tree: Any, rng: Random) -> Any:
             value = pick([0, -1, 2**20, 2**28, 2**31, 2**40, 2**62], rng)
             at(tree, place[:-1])[place[-1]] = value
     elif kind == 4 and isinstance(parent[key], list):
-        parent[key] = parent[key] * int(rng.integers(2, 2000))
+        # the forger itself has no more memory than the load that it attacks
+        most = 1 + MOST_NODES // sum(1 for _ in places(parent[key]))
+        times = min(int(rng.integers(2, 2000)), most)
+        parent[key] = [copy.deepcopy(one) for _ in range(times) for one in parent[key]]
     else:
         parent[key] = copy.deepcopy(pick(ODD_VALUES, rng))
     return tree

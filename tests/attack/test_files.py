@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -324,7 +325,8 @@ def test_parts_of_other_types(tmp_path: Path, cli) -> None:
     ended = cli("fit", "rows", "--domain", "site", "--engine", "local", "--k", "2")
     assert ended.code == 3
     assert "error[E119]" in ended.stderr
-    assert '"x0" is large_string in' in ended.stderr.replace("\n", " ")
+    # pandas before 3 writes words as short strings
+    assert re.search(r'"x0" is (large_)?string in', ended.stderr.replace("\n", " "))
     # whole numbers beside fractions are no contradiction
     from shoal.scale._parts import list_parts
 

@@ -21,6 +21,9 @@ SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # A cell that begins so is a formula to spreadsheets, unless it is a number. The quotes
 # are those of an earlier escape, so that each escape can be undone.
 FORMULA = re.compile(r"'*[=+\-@＝＋－＠]")
+# Where lists are separated by semicolons, text after one is a cell of its own.
+INNER = re.compile(r";(?='*[=+\-@＝＋－＠])")
+INNER_ESCAPED = re.compile(r";'(?='*[=+\-@＝＋－＠])")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?")
 
 # Shares are computed to about so many decimals; of smaller ones all digits are kept.
@@ -63,24 +66,26 @@ def is_text(text: str) -> bool:
 def cell(value: Any) -> Any:
     """A value as a cell of a CSV file; only text changes.
 
-    A quote before it keeps a spreadsheet from taking text for a formula.
+    A quote before it keeps a spreadsheet from taking text for a formula, also one that
+    splits at semicolons.
 
-    >>> cell("=1+1"), cell("-5"), cell(-5.0), cell("north")
-    ("'=1+1", '-5', -5.0, 'north')
+    >>> cell("=1+1"), cell("-5"), cell(-5.0), cell("north"), cell("a;=1")
+    ("'=1+1", '-5', -5.0, 'north', "a;'=1")
     """
     if not isinstance(value, str):
         return value
-    text = visible(value)
+    text = INNER.sub(";'", visible(value))
     is_formula = FORMULA.match(text) and not NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
 
 
 def uncell(text: str) -> str:
-    """The text of a cell, without the quote that :func:`cell` put before it.
+    """The text of a cell, without the quotes that :func:`cell` put into it.
 
-    >>> uncell(cell("=1+1")), uncell("'tis")
-    ('=1+1', "'tis")
+    >>> uncell(cell("=1+1")), uncell("'tis"), uncell(cell("a;=1"))
+    ('=1+1', "'tis", 'a;=1')
     """
+    text = INNER_ESCAPED.sub(";", text)
     return text[1:] if text[:1] == "'" and FORMULA.match(text) else text
 
 
