@@ -14,16 +14,19 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bench_blocks import (
     baselines,
     clusters,
+    confirmation,
+    domains,
     end_to_end,
     headline,
     images,
+    naive,
     other_starts,
     pairs,
     random_start,
@@ -102,6 +105,7 @@ PANEL_COLUMNS = {
     "DDFA, our defaults": ["ddfa"],
     "DDFA as published": ["ddfa published, logit", "ddfa published, mlp"],
     "k-means": ["k-means"],
+    "k-means, standardized": ["k-means, standardized"],
     "Gaussian mixture": ["gmm"],
     "majority": ["majority"],
     "with labels": ["reference"],
@@ -343,6 +347,7 @@ ORGANIC_COLUMNS = {
     "DDFA, our defaults": "ddfa",
     "DDFA as published": "ddfa published, mlp",
     "k-means": "k-means",
+    "k-means, standardized": "k-means, standardized",
     "Gaussian mixture": "gmm",
     "majority": "majority",
     "with labels": "reference",
@@ -358,6 +363,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/real_data.md": {"organic": organic},
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
+        "confirmation": confirmation,
         "panel": panel,
         "cifar": cifar,
         "headline": headline,
@@ -369,8 +375,10 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "random_start": random_start,
         "small_shifts": small_shifts,
         "clusters": clusters,
+        "naive": naive,
         "pairs": pairs,
         "twin": twin,
+        "domains": domains,
     },
     "CHANGELOG.md": {"unreleased": unreleased},
 }
@@ -402,7 +410,7 @@ def show_accuracy(records: Sequence[dict]) -> str:
     values = [record["accuracy"] for record in records]
     errors = [record["prevalence_error"] for record in records]
     known = [error for error in errors if error is not None]
-    text = f"{mean(values):.3f} ± {pstdev(values):.3f}"
+    text = f"{mean(values):.3f} ± {stdev(values):.3f}"
     return text + (f" ({mean(known):.4f})" if known else "")
 
 
