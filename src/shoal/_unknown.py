@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import expit, logit
+from scipy.stats import norm, t
 
 from shoal._novelty import (
     Novelty,
@@ -106,7 +107,8 @@ class Strangers:
         reach = norm.ppf((1 + level) / 2) * np.sqrt(
             spread + centre * (1 - centre) / n_rows
         )
-        usual, hardest = told[:, best].mean(), told[:, best].min()
+        usual = told[:, best].mean()
+        hardest = _hardest(told[:, best], self.counts.max(), level)
         return UnknownShare(
             share=_beyond(at, chance, usual, np.nan),
             low=_beyond(min(centre - reach, at), chance, 1.0, 0.0),
@@ -139,13 +141,14 @@ class UnknownShare:
         to one another; NaN where the fit cannot tell.
     low, high : float
         Interval. It begins at what is there even if every row of the new classes were
-        rejected, and ends at what could be there if they were as hard to see as the
-        hardest class of the fit: 1 where that one cannot be seen at all.
+        rejected, and ends at what could be there if they were as hard to see as a
+        further class may be, judged by those of the fit: 1 where such a class cannot
+        be seen at all, or where the fit has too few classes to judge by.
     level : float
         Nominal coverage of the interval.
     power : float
-        Share of the rows of the hardest class of the fit that would be seen beyond
-        chance, had it been unknown. NaN where nothing is known.
+        Share of the rows of such a hard class that would be seen beyond chance. NaN
+        where nothing is known.
     """
 
     share: float
@@ -163,13 +166,13 @@ class UnknownShare:
 
     def __str__(self) -> str:
         """In a sentence."""
-        if np.isnan(self.share):
+        if np.isnan(self.power):
             return "Whether rows belong to no known class cannot be told of this model."
-        low, high, share = (f"{x:.0%}" for x in (self.low, self.high, self.share))
         if self.verdict == "present":
+            about = "" if np.isnan(self.share) else f"about {_percent(self.share)}, "
             return (
                 f"At least {_percent(self.low)} of the rows belong to no known class: "
-                f"about {share}, up to {high}."
+                f"{about}up to {_percent(self.high)}."
             )
         if self.verdict == "negligible":
             return (
@@ -177,8 +180,9 @@ class UnknownShare:
                 f"{_percent(self.high)}."
             )
         return (
-            f"Rows outside of the known classes were not seen, but up to {high} could "
-            "be there unseen: a new class may look like a known one."
+            "Rows outside of the known classes were not seen, but up to "
+            f"{_percent(self.high)} could be there unseen: a new class may look like a "
+            "known one."
         )
 
 
@@ -209,7 +213,9 @@ def fit_familiar(
     novelty, near, other, seed = fit_novelty(Z, random_state=random_state)
     if not other.size:
         return novelty
-    classes = draw_classes(posterior, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    classes = draw_classes(posterior, rng)
+    near, other = (half[sampled_rows(len(half), rng)] for half in (near, other))
     rows, without = Z[other], []
     for left_out in range(posterior.shape[1]):
         rest = near[classes[near] != left_out]
@@ -281,6 +287,20 @@ def _beyond(rejected: float, chance: float, power: float, blind: float) -> float
     return float(np.clip((rejected - chance) / (power - chance), 0, 1))
 
 
+def _hardest(told: Array, n_rows: float, level: float) -> float:
+    """Share rejected of a further class, were it hard to see among its like.
+
+    The lower end of a prediction interval on the scale of logits; it is never above
+    that of the hardest class that is known, and 0 where there is but one.
+    """
+    if len(told) < 2:
+        return 0.0
+    near_one = 0.5 / max(n_rows, 1)  # what so many rows cannot tell from 0 or 1
+    seen = logit(np.clip(told, near_one, 1 - near_one))
+    reach = t.ppf((1 + level) / 2, len(told) - 1) * np.sqrt(1 + 1 / len(told))
+    return float(min(told.min(), expit(seen.mean() - reach * seen.std(ddof=1))))
+
+
 def _percent(share: float) -> str:
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
 
@@ -308,7 +328,10 @@ def _means(values: Array, groups: Array, n_groups: int) -> Array:
 
 
 def _drift(excess: Array, codes: Array) -> Array:
-    """Variance between domains of what is rejected too much, less that of chance."""
+    """Variance between domains of what is rejected too much, less that of chance.
+
+    With one standard error of a variance on top: few domains tell little of the next.
+    """
     sizes = np.bincount(codes)
     used = np.flatnonzero(sizes >= SETTINGS.least_rows)
     if len(used) < 2:
@@ -316,4 +339,5 @@ def _drift(excess: Array, codes: Array) -> Array:
     groups = [excess[codes == one] for one in used]
     between = np.var([one.mean(axis=0) for one in groups], axis=0, ddof=1)
     chance = np.mean([one.var(axis=0, ddof=1) / len(one) for one in groups], axis=0)
-    return np.maximum(between - chance, 0)
+    unsure = np.sqrt(2 / (len(used) - 1)) * between
+    return np.maximum(between - chance + unsure, 0)

@@ -178,7 +178,7 @@ def adapt(
         low=low,
         high=high,
         fit_score=float(np.minimum(1, 2 * fitted._familiarity(X_new).mean())),
-        unknown=_unknown(fitted, X_new, units, parts, level),
+        unknown=unknown_share(fitted, X_new, units.class_given_x, parts, level),
         level=level,
         n_rows=units.n_draws,
         class_names=list(estimator.class_names_),
@@ -187,14 +187,14 @@ def adapt(
     )
 
 
-def _unknown(
-    fitted: Any, X: Any, units: Units, parts: Array, level: float
+def unknown_share(
+    fitted: Any, X: Any, class_given_x: Array, parts: Array, level: float
 ) -> UnknownShare:
     """Share of rows of no known class; a bag of words has no class of its own."""
     strangers = None if fitted._counts_words else fitted._strangers()
     if strangers is None:
         return NOT_KNOWN
-    rejected = strangers.rejected(fitted._novelty(X), units.class_given_x)
+    rejected = strangers.rejected(fitted._novelty(X), class_given_x)
     return strangers.share(rejected.mean(axis=0), len(rejected), parts, level)
 
 
