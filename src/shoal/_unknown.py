@@ -107,11 +107,13 @@ class Strangers:
         reach = norm.ppf((1 + level) / 2) * np.sqrt(
             spread + centre * (1 - centre) / n_rows
         )
+        # where classes overlap, some are rejected more often than their mix says
+        at_worst = self.known[:, best].max()
         usual = told[:, best].mean()
         hardest = _hardest(told[:, best], self.counts.max(), level)
         return UnknownShare(
             share=_beyond(at, chance, usual, np.nan),
-            low=_beyond(min(centre - reach, at), chance, 1.0, 0.0),
+            low=_beyond(min(centre - reach, at), at_worst, 1.0, 0.0),
             high=_beyond(max(centre + reach, at), chance, hardest, 1.0),
             level=level,
             power=float(max(hardest - chance, 0) / (1 - chance)),
