@@ -267,7 +267,7 @@ class EstimatorHooks:
     def _reorder_classes(self, order: Array) -> None:
         """Put the classes of a fit in another order, in place."""
         self._store(self.prevalence_[:, order], self.domains_, self.domain_weight_)
-        novelty = vars(self).get("novelty_")
+        novelty: Any = vars(self).get("novelty_")
         if getattr(novelty, "strangers", None) is not None:
             moved = novelty.strangers.take(order)
             vars(self)["novelty_"] = replace(novelty, strangers=moved)
