@@ -335,6 +335,30 @@ def wide() -> str:
     return table(header, rows)
 
 
+def ready() -> str:
+    """Pictures through a ready encoder, beside k-means."""
+    record = json.loads((ROOT / "results" / "vision" / "ready.json").read_text())
+    return spreads(record["summary"])
+
+
+def texts() -> str:
+    """Newsgroups in 8 and 12 domains, beside topic models."""
+    record = json.loads((RESULTS / "text.json").read_text())
+    return spreads(
+        {f"{one['n_domains']} sources": one["accuracy"] for one in record["summary"]}
+    )
+
+
+def spreads(lines: dict[str, dict[str, list[float]]]) -> str:
+    """Mean and standard deviation of every method, one line for each set of data."""
+    methods = list(next(iter(lines.values())))
+    rows = [
+        [name, *(f"{found[one][0]:.3f} ± {found[one][1]:.3f}" for one in methods)]
+        for name, found in lines.items()
+    ]
+    return table(["accuracy", *methods], rows)
+
+
 def losses() -> str:
     """Problems of the panel where another method without labels does better."""
     cells = defaultdict(list)
@@ -386,6 +410,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "docs/new_domains.md": {"unknown": unknown},
     "docs/real_data.md": {"organic": organic},
+    "docs/images.md": {"ready": ready},
+    "docs/texts.md": {"texts": texts},
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
         "confirmation": confirmation,
