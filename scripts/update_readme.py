@@ -247,13 +247,19 @@ def unknown() -> str:
         ("covered", "20%", "covered"),
     ]
     rows = [
-        [name, n_rows, *(f"{cell[f'{n_rows} rows, {at}'][key]:.2f}" for _, at, key in columns)]
+        [
+            name,
+            n_rows,
+            *(f"{cell[f'{n_rows} rows, {at}'][key]:.2f}" for _, at, key in columns),
+        ]
         for name, cell in record["summary"]["confirmation"].items()
         for n_rows in ("100", "1000")
     ]
     header = ["estimator", "rows", *(title for title, _, _ in columns)]
     each = record["settings"]["domains_per_share"]
-    note = f"Ten problems in each line, {each} new domains of each share in each problem."
+    note = (
+        f"Ten problems in each line, {each} new domains of each share in each problem."
+    )
     return f"{table(header, rows)}\n{note}\n"
 
 
