@@ -233,6 +233,36 @@ def new_domain() -> str:
     return f"{table(header, rows)}\n{note}\n"
 
 
+def unknown() -> str:
+    """What adapt says of a class that was left out, on problems of confirmation."""
+    record = json.loads((RESULTS / "unknown.json").read_text(encoding="utf-8"))
+    columns = [
+        ("0% new: called present", "0%", "present"),
+        ("called negligible", "0%", "negligible"),
+        ("5% new: present", "5%", "present"),
+        ("20% new: present", "20%", "present"),
+        ("best guess", "20%", "guess"),
+        ("low", "20%", "low"),
+        ("high", "20%", "high"),
+        ("covered", "20%", "covered"),
+    ]
+    rows = [
+        [
+            name,
+            n_rows,
+            *(f"{cell[f'{n_rows} rows, {at}'][key]:.2f}" for _, at, key in columns),
+        ]
+        for name, cell in record["summary"]["confirmation"].items()
+        for n_rows in ("100", "1000")
+    ]
+    header = ["estimator", "rows", *(title for title, _, _ in columns)]
+    each = record["settings"]["domains_per_share"]
+    note = (
+        f"Ten problems in each line, {each} new domains of each share in each problem."
+    )
+    return f"{table(header, rows)}\n{note}\n"
+
+
 def coverage() -> str:
     """How often 90% intervals hold the truth, by rows per domain and concentration."""
     record = json.loads((RESULTS / "coverage.json").read_text(encoding="utf-8"))
@@ -429,6 +459,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
+    "docs/new_domains.md": {"unknown": unknown},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/texts.md": {"texts": texts},

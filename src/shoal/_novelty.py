@@ -6,7 +6,7 @@ familiar as the share of them that lies at least as far out.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -46,11 +46,14 @@ class Novelty:
         Root mean square distance of a cluster's rows to its centre.
     quantiles : ndarray of shape (n_quantiles,)
         Of the distances of training rows that did not help to find the centres.
+    strangers : shoal._unknown.Strangers or None
+        How strange rows of an unknown class would be; None where it was not asked.
     """
 
     centres: Array
     spread: Array
     quantiles: Array
+    strangers: Any = None
 
     def distance(self, Z: Any) -> Array:
         """Distance of rows to their nearest centre, in spreads; shape (n_samples,)."""
@@ -66,7 +69,16 @@ class Novelty:
         return result
 
 
-def fit_novelty(Z: Any, *, random_state: Any = None) -> Novelty:
+class Halves(NamedTuple):
+    """A record of rows, those that gave its centres, and those that were measured."""
+
+    novelty: Novelty
+    near: Array
+    other: Array
+    seed: int
+
+
+def fit_novelty(Z: Any, *, random_state: Any = None) -> Halves:
     """Learn where rows lie; the result is a few small arrays.
 
     Parameters
@@ -77,7 +89,8 @@ def fit_novelty(Z: Any, *, random_state: Any = None) -> Novelty:
 
     Returns
     -------
-    Novelty
+    Halves
+        The record, and the rows of the two halves that it is made of.
 
     Notes
     -----
@@ -88,7 +101,7 @@ def fit_novelty(Z: Any, *, random_state: Any = None) -> Novelty:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> novelty = fit_novelty(rng.normal(size=(500, 2)), random_state=0)
+    >>> novelty = fit_novelty(rng.normal(size=(500, 2)), random_state=0).novelty
     >>> far = novelty.distance(np.array([[0.0, 0.0], [50.0, 50.0]]))
     >>> bool(far[1] > novelty.quantiles[-1] > far[0])
     True
@@ -98,10 +111,10 @@ def fit_novelty(Z: Any, *, random_state: Any = None) -> Novelty:
     seed = int(random.randint(np.iinfo(np.int32).max))
     half = max(len(order) // 2, 1)
     near, other = np.sort(order[:half]), np.sort(order[half:])
-    n_centres = min(SETTINGS.max_centres, max(1, half // SETTINGS.rows_per_centre))
-    centres, spread = _find_centres(Z[near], n_centres, seed)
-    apart = Novelty(centres, spread, np.zeros(0)).distance(Z[other])
-    return Novelty(centres, spread, novelty_quantiles(apart))
+    centres = find_centres(Z[near], seed)
+    apart = Novelty(*centres, np.zeros(0)).distance(Z[other])
+    novelty = Novelty(*centres, novelty_quantiles(apart))
+    return Halves(novelty, near, other, seed)
 
 
 def novelty_quantiles(novelty: Array) -> Array:
@@ -118,11 +131,11 @@ def familiarity(novelty: Array, quantiles: Array) -> Array:
     return np.asarray(1 - np.minimum(below / (len(quantiles) - 1), 1))
 
 
-def _find_centres(Z: Any, n_centres: int, seed: int) -> tuple[Array, Array]:
-    """Centres by a few rounds of k-means from random rows: rough ones will do."""
+def find_centres(Z: Any, seed: int) -> tuple[Array, Array]:
+    """Centres and spreads by a few rounds of k-means from random rows."""
     random = np.random.default_rng(seed)
     n_rows = Z.shape[0]
-    count = min(n_centres, n_rows)
+    count = min(SETTINGS.max_centres, max(1, n_rows // SETTINGS.rows_per_centre))
     centres = _dense(Z[np.sort(random.choice(n_rows, count, replace=False))])
     for _ in range(SETTINGS.n_rounds):
         nearest, _ = _nearest(Z, centres)

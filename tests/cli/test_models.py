@@ -156,6 +156,12 @@ def test_adapt_learns_a_place_and_leaves_the_model_alone(
     found = [one["estimate"] for one in document["data"]["prevalence"]]
     assert_allclose(found, expected.prevalence)
     assert_allclose(document["data"]["fit_score"], expected.fit_score)
+    unknown = document["data"]["unknown"]
+    assert unknown["sentence"] == str(expected.unknown)
+    assert (unknown["lo"], unknown["hi"]) == (
+        expected.unknown.low,
+        expected.unknown.high,
+    )
     table = pd.read_csv(tmp_path / "run-Anvers" / "prevalence.csv")
     assert table["domain"].unique().tolist() == [*model.domains_, "Anvers"]
     old = pd.read_csv(fitted / "prevalence.csv")
@@ -177,6 +183,20 @@ def test_adapt_of_rows_unlike_training_warns(cli, fitted: Path, tmp_path: Path):
     ended = cli("adapt", "run", "elephants.csv", "--domain-name", "Zoo")
     assert ended.code == 0
     assert "warning[W163]" in ended.stderr
+
+
+def test_adapt_says_that_some_rows_are_of_no_class(cli, fitted: Path, tmp_path: Path):
+    frame = pd.read_csv(tmp_path / "penguins.csv").head(100)
+    frame.loc[frame.index[:30], "bill_depth_mm"] += 15  # a bird nobody has seen
+    frame.to_csv(tmp_path / "toucans.csv", index=False)
+    ended = cli("adapt", "run", "toucans.csv", "--domain-name", "Zoo", "--json")
+    unknown = json.loads(ended.stdout)["data"]["unknown"]
+    assert unknown["verdict"] == "present"
+    assert 0.1 < unknown["lo"] <= 0.3 <= unknown["hi"]
+    said = f"at least {unknown['lo']:.1%} of the rows belong to no class of the model"
+    assert f"warning[W163] {said}" in ended.stderr
+    record = json.loads((tmp_path / "run-Zoo" / "run.json").read_text())
+    assert unknown in record.values() or unknown in record.get("data", {}).values()
 
 
 def test_adapt_twice_and_after_a_merge(cli, fitted: Path, tmp_path: Path):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from shoal._unknown import UnknownShare
     from shoal.analysis._adapt import Adaptation
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
@@ -19,6 +20,7 @@ __all__ = [
     "Finding",
     "Intervals",
     "NClassesChoice",
+    "UnknownShare",
     "mixture_proportions",
 ]
 
@@ -31,6 +33,7 @@ __getattr__, __dir__ = _lazy_names(
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
+        "UnknownShare": "shoal._unknown",
         "mixture_proportions": "shoal.analysis._draws",
     },
 )

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal._unknown import NOT_KNOWN, UnknownShare
 from shoal.analysis._draws import mixture_proportions, prevalence_interval
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +40,10 @@ class Adaptation:
     n_rows : int
         Number of rows behind it; of a single bag, the number of its words.
     class_names : list of str
+    unknown : UnknownShare
+        Share of the rows that belong to no class of the model, with ``low``, ``high``
+        and a ``verdict``: "present", "negligible" or "cannot tell". The prevalence is
+        that of the known classes; with much unknown it means little.
     parts : ndarray of shape (n_classes of the fit,) or None
         p(y) of the classes as they were fitted; ``prevalence`` adds up those that were
         merged. None where only the sums are known.
@@ -48,6 +53,7 @@ class Adaptation:
     low: Array
     high: Array
     fit_score: float
+    unknown: UnknownShare
     level: float
     n_rows: int
     class_names: list[str]
@@ -172,12 +178,24 @@ def adapt(
         low=low,
         high=high,
         fit_score=float(np.minimum(1, 2 * fitted._familiarity(X_new).mean())),
+        unknown=unknown_share(fitted, X_new, units.class_given_x, parts, level),
         level=level,
         n_rows=units.n_draws,
         class_names=list(estimator.class_names_),
         estimator=estimator,
         parts=parts,
     )
+
+
+def unknown_share(
+    fitted: Any, X: Any, class_given_x: Array, parts: Array, level: float
+) -> UnknownShare:
+    """Share of rows of no known class; a bag of words has no class of its own."""
+    strangers = None if fitted._counts_words else fitted._strangers()
+    if strangers is None:
+        return NOT_KNOWN
+    rejected = strangers.rejected(fitted._novelty(X), class_given_x)
+    return strangers.share(rejected.mean(axis=0), len(rejected), parts, level)
 
 
 def _as_names(names: list[Any]) -> Array:

@@ -9,12 +9,14 @@ fit goes through ``estimator._add_up``.
 
 import copy
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from shoal._novelty import familiarity
 from shoal._threads import one_thread
+from shoal._unknown import Strangers
 from shoal.validation import check_work
 
 if TYPE_CHECKING:
@@ -139,6 +141,10 @@ class EstimatorHooks:
         novelty = vars(self).get("novelty_")
         return None if novelty is None else novelty.quantiles
 
+    def _strangers(self) -> Strangers | None:
+        """How strange rows of an unknown class would be; None where nobody asked."""
+        return getattr(vars(self).get("novelty_"), "strangers", None)
+
     def _novelty(self, X: Any) -> Array:
         """Distance of rows to what fit has seen, larger is stranger; X is validated."""
         return vars(self)["novelty_"].distance(self._familiar_space(X))
@@ -261,6 +267,10 @@ class EstimatorHooks:
     def _reorder_classes(self, order: Array) -> None:
         """Put the classes of a fit in another order, in place."""
         self._store(self.prevalence_[:, order], self.domains_, self.domain_weight_)
+        novelty: Any = vars(self).get("novelty_")
+        if getattr(novelty, "strangers", None) is not None:
+            moved = novelty.strangers.take(order)
+            vars(self)["novelty_"] = replace(novelty, strangers=moved)
 
     def _store(self, prevalence: Array, domains: Array, domain_weight: Array) -> None:
         raise NotImplementedError

@@ -52,7 +52,8 @@ def adapt(
     the model that knows it by --domain-name to --out (MODEL-NAME if not given), with
     prevalence.csv of all its domains; the model itself is never changed. A fit score
     near 1 says that the rows look like those of training; near 0, that the prevalence
-    means nothing. With --out - only prevalence.csv is made, and printed.
+    means nothing. Said too: what share of the rows belongs to no class of the model.
+    With --out - only prevalence.csv is made, and printed.
     """
     plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
     told = {"redact": results.redact, "plain_csv": results.plain_csv}
@@ -116,7 +117,7 @@ def new_name(loaded: Loaded, text: str) -> Any:
 
 
 def describe(found: Any, name: Any) -> dict[str, Any]:
-    """Prevalence records of the new domain, and how well its rows fit."""
+    """Prevalence records of the new domain, how well its rows fit, and what is new."""
     return {
         "domain": str(name),
         "prevalence": [
@@ -134,7 +135,16 @@ def describe(found: Any, name: Any) -> dict[str, Any]:
             for index, class_name in enumerate(found.class_names)
         ],
         "fit_score": found.fit_score,
+        "unknown": describe_unknown(found.unknown),
     }
+
+
+def describe_unknown(unknown: Any) -> dict[str, Any]:
+    """Share of rows of no known class; null where nobody can tell."""
+    told = {"share": unknown.share, "lo": unknown.low, "hi": unknown.high}
+    told |= {"level": unknown.level, "power": unknown.power}
+    numbers = {key: None if value != value else value for key, value in told.items()}
+    return {**numbers, "verdict": unknown.verdict, "sentence": str(unknown)}
 
 
 def write(
@@ -157,6 +167,7 @@ def write(
         file, plain = place / _runs.PREVALENCE, output.plain_csv
         _runs.write_csv(file, records, plain=plain)
         details = {"adapted_from": str(loaded.path), "fit_score": found["fit_score"]}
+        details["unknown"] = found["unknown"]
         _runs.write_record(place, output, details)
     output.files = [folder / name for name in FILES]
 
@@ -164,11 +175,12 @@ def write(
 def show(output: Output) -> None:
     """The new mix, and whether to believe it."""
     found = output.data
-    score = found["fit_score"]
+    score, unknown = found["fit_score"], found["unknown"]
     output.show(
         prevalence_table(found["prevalence"], "domain"),
         f"Fit score {score:.2f}: near 1 for rows like those of training, near 0 for "
         "rows unlike anything seen.",
+        unknown["sentence"],
     )
     output.show_files()
     if score < NUMBERS.least_fit:
@@ -177,4 +189,11 @@ def show(output: Output) -> None:
             f"many rows are unlike those of training (fit score {score:.2f})",
             "look at them before you use this prevalence: `shoal predict` gives each "
             "row its fit_score",
+        )
+    elif unknown["verdict"] == "present":
+        output.warn(
+            "W163",
+            f"at least {unknown['lo']:.1%} of the rows belong to no class of the model",
+            "the prevalence is that of known classes: look at the rows with a small "
+            "fit_score that `shoal predict` gives, and fit anew if they are of a kind",
         )

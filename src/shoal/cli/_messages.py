@@ -137,7 +137,7 @@ TOLD = frozenset(
     time_was_up reruns neighbours cards.class_id cards.rows cards.rows_by_domain
     cards.histogram cards.sure cards.unsure cards.kept cards.features
     verdict evidence findings numbers checks limits scale
-    counts unsure unlike min_confidence fit_score
+    counts unsure unlike min_confidence fit_score unknown
     n_images labels images_per_second device path bytes left_out
     """.split()
 )

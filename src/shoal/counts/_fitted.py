@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from shoal._unknown import Strangers
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_numbers
 from shoal.base import LatentShiftEstimator
@@ -55,6 +56,10 @@ class FittedCounts(LatentShiftEstimator):
 
     def _novelty_quantiles(self) -> Array | None:
         return self.head_._novelty_quantiles()  # type: ignore[no-any-return]
+
+    def _strangers(self) -> Strangers | None:
+        # bags of words have classes of their own
+        return self.head_._origin._strangers() if self.bags_ is None else None
 
     def _novelty(self, X: Any) -> Array:
         return np.asarray(self.head_._novelty(self.components_.transform(X)))

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from shoal._novelty import fit_novelty
 from shoal._rank import likeliest, supported_rank
+from shoal._unknown import fit_familiar
 from shoal.base._hooks import FitsRows
 from shoal.ddfa._fitted import FittedStages
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
@@ -193,7 +193,16 @@ class DDFA(FitsRows, FittedStages):
         domain_given_x = self._discriminate(rows)  # q(d|x)
         discretizers = self._discretize(domain_given_x, rows)  # c(x)
         self._factorize(discretizers, domain_given_x, rows)  # p_d(y)
-        self.labels_ = self._adjust(X, codes, rows).argmax(axis=1)  # p_d(y|x)
+        class_given_x = self._adjust(X, rows)  # q(y|x)
+        own = self._in_domains(class_given_x, codes)  # p_d(y|x)
+        self.labels_ = own.argmax(axis=1)
+        self.novelty_ = fit_familiar(
+            self.scaler_.transform(X)[rows.order],
+            class_given_x[rows.order],
+            own[rows.order],
+            rows.codes,
+            self._familiar_seed,
+        )
         return self
 
     # ---- the four stages ----------------------------------------------------------
@@ -256,14 +265,14 @@ class DDFA(FitsRows, FittedStages):
         self.factorization_: Factorization | None = found[best]
         self._store(found[best].class_given_domain, self.domains_, self.domain_weight_)
 
-    def _adjust(self, X: Any, codes: Array, rows: CanonicalRows) -> Array:
-        """p_d(y|x) of all rows, by the discriminator fitted on all of them."""
+    def _adjust(self, X: Any, rows: CanonicalRows) -> Array:
+        """q(y|x) of all rows, by the discriminator fitted on all of them."""
         given = self.adjuster
         adjuster = Adjuster(given) if isinstance(given, str) else clone(given)
         self.adjuster_ = adjuster.fit(self.domain_given_class_)
         domain_given_x = self.discriminator_.predict_proba(X)
         rows.restore_order(domain_given_x, self.discriminator_, self.discretizer_)
-        return self._in_domains(self.adjuster_.predict_proba(domain_given_x), codes)
+        return np.asarray(self.adjuster_.predict_proba(domain_given_x))
 
     # ---- around the stages --------------------------------------------------------
 
@@ -289,8 +298,7 @@ class DDFA(FitsRows, FittedStages):
         self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
         scaled = self.scaler_.transform(X)
         rows = sort_rows(X, scaled, codes, weight)
-        familiar = scaled[rows.order]
-        self.novelty_ = fit_novelty(familiar, random_state=self._draw_seed())
+        self._familiar_seed = self._draw_seed()
         return X, codes, rows
 
     def _check_settings(self, n_samples: int) -> None:

@@ -275,8 +275,20 @@ def distances(X: Array, gaps: Gaps | None, density: Density) -> Distances:
 
 def nearest_squares(X: Array, gaps: Gaps | None, density: Density) -> Array:
     """Squared distance to the nearest component, as a mean over the seen columns."""
+    return mean_squares(X, gaps, density).min(axis=1)
+
+
+def nearest_without(X: Array, gaps: Gaps | None, density: Density) -> Array:
+    """The same had a class not been there, for each; shape (n_rows, n_classes)."""
+    squares, classes = mean_squares(X, gaps, density), range(density.mix.shape[1])
+    others = [squares[:, density.owner != y] for y in classes]
+    return np.stack([one.min(axis=1, initial=np.inf) for one in others], axis=1)
+
+
+def mean_squares(X: Array, gaps: Gaps | None, density: Density) -> Array:
+    """Squared distance to each component, as a mean over the seen columns."""
     found = distances(X, gaps, density)
-    return (found.squares / np.maximum(found.n_columns, 1)).min(axis=1)
+    return np.asarray(found.squares / np.maximum(found.n_columns, 1))
 
 
 def without_drift(rows: Rows, drift: Array | None) -> Array:

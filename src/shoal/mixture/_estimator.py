@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._novelty import fit_novelty
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
@@ -275,8 +274,8 @@ class DomainMixture(FitsRows, HearsLooks):
         self.features_, self.penalties_ = found.features, found.penalties
         self.held_out_, self.start_ = search.record, found.start
         self._keep(found.fit, found.class_given_domain, names, rows.domain_weight)
-        familiar = found.features.scaled(rows.sample(SETTINGS.novelty_rows, rng).X)
-        self.novelty_ = fit_novelty(familiar, random_state=int(rng.integers(2**31 - 1)))
+        some = rows.sample(SETTINGS.novelty_rows, rng)
+        self.novelty_ = self._fit_familiar(some, int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
         return rows, found.fit
 

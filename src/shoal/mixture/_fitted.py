@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
+from shoal._novelty import Novelty
+from shoal._unknown import fit_familiar
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
@@ -20,6 +22,7 @@ from shoal.likelihood._problem import (
     optimize,
     softmax_classes,
 )
+from shoal.likelihood._rows import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     cluster_counts,
@@ -50,13 +53,23 @@ class FittedMixture(LatentShiftEstimator):
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
         for rows in gen_batches(X.shape[0], SETTINGS.predict_rows):
-            block = self._used_columns(X[rows])
-            g = softmax_classes(self.features_.logits(block, self.weights_))[0]
-            if g.dtype != np.float64:  # its sum is 1 in single precision only
-                g = g.astype(np.float64)
-                g /= g.sum(axis=0)
-            result[rows] = g.T
+            result[rows] = self._class_given_used(self._used_columns(X[rows]))
         return result
+
+    def _class_given_used(self, X: Any) -> Array:
+        """q(y|x) of rows without constant columns."""
+        g = softmax_classes(self.features_.logits(X, self.weights_))[0]
+        if g.dtype != np.float64:  # its sum is 1 in single precision only
+            g = g.astype(np.float64)
+            g /= g.sum(axis=0)
+        return g.T
+
+    def _fit_familiar(self, rows: TrainingRows, seed: int) -> Novelty:
+        """Where rows of fit lie; asked once the classes are there."""
+        given = self._class_given_used(rows.X)
+        own = self._in_domains(given, rows.codes)
+        scaled = self.features_.scaled(rows.X)
+        return fit_familiar(scaled, given, own, rows.codes, seed)
 
     # ---- hooks --------------------------------------------------------------------
 

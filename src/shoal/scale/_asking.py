@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.analysis._adapt import Adaptation
+from shoal.analysis._adapt import Adaptation, unknown_share
 from shoal.analysis._draws import (
     mixture_proportions,
     prevalence_interval,
@@ -38,7 +38,8 @@ def adapt(
 
     A sample gives the first mix, passes over all rows the final one; they end when one
     moves no share by 1e-5. The intervals come from the curvature of the likelihood of
-    all rows instead of resamples, which for so many rows is the same. With no more
+    all rows instead of resamples, which for so many rows is the same. The share of
+    rows of no known class is that of the sample. With no more
     rows than the sample, the result is that of ``model.adapt``.
 
     Parameters
@@ -84,6 +85,7 @@ def adapt(
             return model.adapt(X, level=level, random_state=seed)
         # of the classes of the fit: a new domain may mix merged ones as it likes
         fitted, reader = model._origin, RowReader(schema, None, seed)
+        X = fitted._check_rows(X)
         start = _mix_of_sample(fitted, X)
         found = _mix_of_all_rows(fitted, running, reader, start, passes)
     parts, covariance, familiar, n_rows = found
@@ -97,6 +99,7 @@ def adapt(
         low=low,
         high=high,
         fit_score=min(1.0, 2 * familiar),
+        unknown=unknown_share(fitted, X, fitted._class_given_x(X), parts, level),
         level=level,
         n_rows=n_rows,
         class_names=list(model.class_names_),
@@ -107,7 +110,7 @@ def adapt(
 
 def _mix_of_sample(model: Any, X: Any) -> Array:
     """Where the passes start from; no class is so rare that it could not come back."""
-    class_given_x = model._class_given_x(model._check_rows(X))
+    class_given_x = model._class_given_x(X)
     shares = mixture_proportions(
         class_given_x / _prior(model), start=model.class_weight_
     )

@@ -64,6 +64,7 @@ CLASSES = {
     "RBFFeatures": "shoal.stages.discriminate._named",
     "RankResult": "shoal._rank",
     "Route": "shoal.mixture._route",
+    "Strangers": "shoal._unknown",
 }
 
 # One number for each training row and domain: large, and only fit looks at it.

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shoal._novelty import fit_novelty
+from shoal._unknown import fit_familiar
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
 from shoal.likelihood._starts import optimize_from
@@ -144,9 +144,10 @@ def tuned_mixture(
     order = canonical_order(prevalence)
     other.weights_ = linear.weights[order]
     other._store(prevalence[:, order], mixture.domains_, mixture.domain_weight_)
-    other.labels_ = other._posterior(features, codes, None).argmax(axis=1)
-    seed = int(rng.integers(2**31 - 1))
-    other.novelty_ = fit_novelty(other.features_.scaled(features), random_state=seed)
+    own = other._posterior(features, codes, None)
+    other.labels_ = own.argmax(axis=1)
+    scaled, seed = other.features_.scaled(features), int(rng.integers(2**31 - 1))
+    other.novelty_ = fit_familiar(scaled, class_given_x[:, order], own, codes, seed)
     return other
 
 
