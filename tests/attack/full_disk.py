@@ -44,7 +44,7 @@ FIT = "--domain site --k 2 --by shift --bootstrap 2 --quiet"
 CASES = {
     "fit": f"fit rows.csv {FIT} --force --out run",
     "fit anew": f"fit rows.csv {FIT} --out deep/new",
-    "fit cells": f"fit cells.h5ad --obsm X_pca {FIT} --out cells".replace(
+    "fit cells": f"fit cells.h5ad --use-rep X_pca {FIT} --out cells".replace(
         "site", "donor"
     ),
     "fit parts": f"fit rows.parquet {FIT} --engine local --checkpoint kept --out parts",
@@ -98,7 +98,7 @@ def make_rows(root: Path) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(site=site)
     frame["site"] = "s" + frame["site"].astype(str)
     frame.to_csv(root / "rows.csv", index=False)
-    frame[3:].to_parquet(root / "rows.parquet", row_group_size=30)
+    pd.concat([frame] * 2).to_parquet(root / "rows.parquet", row_group_size=60)
     frame[:20].drop(columns="site").to_csv(root / "new.csv", index=False)
     write_cells(root / "cells.h5ad", 0)
     (root / "key.txt").write_text("k" * 40)
