@@ -1,10 +1,11 @@
 """Classes beside the cells they belong to: in AnnData objects and in h5ad files."""
 
+import contextlib
+import io
 import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,18 +168,15 @@ class Annotation:
             _check_layout(file, source)
         with whole_file(out) as temporary:
             shutil.copyfile(source, temporary)
-            hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-            try:
+            with contextlib.redirect_stderr(io.StringIO()):
                 failed = self._filled(h5py, temporary)
-            finally:
-                sys.unraisablehook = hook
             if failed:
                 raise OSError(failed, os.strerror(failed), str(out))
 
     def _filled(self, h5py: Any, path: Path) -> int:
         """Write into a file; the number of the system's error, 0 if there was none.
 
-        HDF5 says an error of the disk in many ways, and again for all that is open.
+        HDF5 says an error of the disk in many ways, and prints it for all that is open.
         """
         try:
             with h5py.File(path, "r+") as file:
