@@ -14,7 +14,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 Metrics = dict[str, Any]
 #: Data set, r, alpha -> method, settings as JSON -> metrics of its waves.
-Cells = Mapping[tuple[str, str, str], Mapping[tuple[str, str], list[Metrics]]]
+Cells = Mapping[tuple[str, str, str], dict[tuple[str, str], list[Metrics]]]
 Columns = Mapping[str, tuple[str, str]]
 #: Method, first weights, stages -> metrics of its starts.
 Starts = Mapping[tuple[str, str, str], list[Metrics]]
@@ -30,6 +30,7 @@ RANDOM_COLUMNS = {
     "norms anew": ("anew", "published"),
 }
 CIFAR_COLUMNS: Columns = {
+    "majority": ("majority", "{}"),
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
     "taught with labels": ("oracle", "{}"),
@@ -46,12 +47,24 @@ BASELINE_COLUMNS: Columns = {
     "DDFA (SI), our stages": ("ddfa_si", BEST),
 }
 PAIR_COLUMNS: Columns = {
+    "majority": ("majority", "{}"),
     "SCAN": ("scan", "{}"),
     "k-means": ("kmeans", "{}"),
     "DDFA (SPI)": ("ddfa_spi", "{}"),
     "DDFA (SPI), our stages": ("ddfa_spi", BEST),
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
+}
+NAIVE_COLUMNS: Columns = {
+    "majority": ("majority", "{}"),
+    "k-means": ("kmeans", "{}"),
+    "SCAN": ("scan", "{}"),
+    "DDFA (RI)": ("ddfa_ri", "{}"),
+    "DDFA (SI)": ("ddfa_si", "{}"),
+    "naive": ("naive", "{}"),
+    "naive (ICA)": ("naive_ica", "{}"),
+    "naive (PCA)": ("naive_pca", "{}"),
+    "shoal, frozen": ("ours_frozen", "{}"),
 }
 TWIN_COLUMNS: Columns = {
     "majority": ("majority", "{}"),
@@ -63,6 +76,15 @@ TWIN_COLUMNS: Columns = {
     "shoal": ("ours_frozen", "{}"),
     "with labels": ("reference", "{}"),
 }
+DOMAIN_COLUMNS: Columns = {
+    "majority": ("majority", "{}"),
+    "k-means": ("kmeans", "{}"),
+    "Gaussian mixture": ("gmm", "{}"),
+    "maximum margin, our search": ("max_margin", "{}"),
+    "shoal": ("ours_frozen", "{}"),
+    "U^m, told the mixes": ("um_ssc", "{}"),
+    "shoal, told the mixes": ("known_mixes", "{}"),
+}
 CLUSTER_ROWS: Columns = {
     **{
         f"DDFA (SI), m = {m}": (
@@ -71,6 +93,7 @@ CLUSTER_ROWS: Columns = {
         )
         for m in (10, 20, 35, 50, 100, 150)
     },
+    "majority": ("majority", "{}"),
     "SCAN": ("scan", "{}"),
     "shoal, frozen": ("ours_frozen", "{}"),
     "shoal, end to end": ("ours_end_to_end", "{}"),
@@ -117,16 +140,19 @@ def images() -> str:
     found = read_store("cifar")
     groups: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     for cell, best in read_published().items():
-        ours = found[cell]["ours_end_to_end", SMALLER_VIEWS_NETWORK]
-        taught = found[cell]["oracle", SMALLER_VIEWS_NETWORK]
-        means = (mean(one["accuracy"] for one in runs) for runs in (ours, taught))
+        methods = first_waves(found[cell])
+        ours = methods["ours_end_to_end", SMALLER_VIEWS_NETWORK]
+        taught = methods["oracle", SMALLER_VIEWS_NETWORK]
+        shown = (ours, methods["majority", "{}"], only_wave_0(ours), taught)
+        means = (mean(one["accuracy"] for one in runs) for runs in shown)
         groups[cell[0], cell[2]].append((float(best.split(" / ")[0]), *means))
     rows = []
     for (data, alpha), cells in groups.items():
-        paper, ours, taught = map(mean, zip(*cells, strict=True))
+        paper, ours, *others = map(mean, zip(*cells, strict=True))
         row = [f"{data}, α = {alpha} ({len(cells)} cells)", f"**{ours:.3f}**"]
-        rows.append([*row, f"{paper:.3f}", f"{taught:.3f}"])
-    return table(["images", "shoal", "best of the paper", "with labels"], rows)
+        rows.append([*row, *(f"{value:.3f}" for value in (paper, *others))])
+    header = ["images", "shoal", "best of the paper", "majority"]
+    return table([*header, "shoal, first wave", "with labels, first wave"], rows)
 
 
 def end_to_end() -> str:
@@ -139,6 +165,19 @@ def end_to_end() -> str:
     return table(["data", "domains", "α", "paper's best", *CIFAR_COLUMNS], rows)
 
 
+def confirmation() -> str:
+    """Frozen fits on the two waves that no decision had seen, beside the earlier."""
+    found = read_store("cifar")
+    rows = []
+    for cell, best in read_published().items():
+        ours, majority = (found[cell][m, "{}"] for m in ("ours_frozen", "majority"))
+        waves = [[o for o in ours if o["wave"] in some] for some in ((0, 1, 2), (3, 4))]
+        floor = [one for one in majority if one["wave"] in (3, 4)]
+        rows.append([*cell, best, *map(show_runs, waves), show_runs(floor)])
+    header = ["data", "domains", "α", "paper's best", "waves 0 to 2"]
+    return table([*header, "waves 3 and 4", "majority, waves 3 and 4"], rows)
+
+
 def baselines() -> str:
     """CIFAR cells: the paper's DDFA (SI), and the baselines in our hands."""
     found = read_store("cifar")
@@ -146,7 +185,7 @@ def baselines() -> str:
         [
             *cell,
             read_paper(cell, "DDFA (SI)"),
-            *show_cell(found[cell], BASELINE_COLUMNS),
+            *show_cell(first_waves(found[cell]), BASELINE_COLUMNS),
         ]
         for cell in read_published()
     ]
@@ -249,17 +288,28 @@ def small_shifts() -> str:
 
 
 def pairs() -> str:
-    """Classes of two unlike members each: every method in every cell."""
+    """Classes of two unlike members each: every method on the same wave."""
     found = read_store("pairs")
     cells = {
         (int(dataset.removeprefix("pairs")), int(r), float(alpha)): methods
         for (dataset, r, alpha), methods in found.items()
     }
     rows = [
-        [str(k), str(r), f"{alpha:g}", *show_cell(methods, PAIR_COLUMNS)]
+        [str(k), str(r), f"{alpha:g}", *show_cell(first_wave(methods), PAIR_COLUMNS)]
         for (k, r, alpha), methods in sorted(cells.items())
     ]
     return table(["classes", "domains", "α", *PAIR_COLUMNS], rows)
+
+
+def naive() -> str:
+    """Appendix H: every method on the first wave of CIFAR-20."""
+    found = read_store("cifar")
+    rows = [
+        [*cell[1:], *show_cell(first_wave(found[cell]), NAIVE_COLUMNS)]
+        for cell in read_published()
+        if cell[0] == "CIFAR-20"
+    ]
+    return table(["domains", "α", *NAIVE_COLUMNS], rows)
 
 
 def twin() -> str:
@@ -276,10 +326,21 @@ def twin() -> str:
     return table(["data, classes", "α", *TWIN_COLUMNS], rows)
 
 
+def domains() -> str:
+    """What domains are worth: told none, told them, told their mixes as well."""
+    rows = [
+        [*cell, *show_cell(methods, DOMAIN_COLUMNS)]
+        for cell, methods in sorted(read_store("domains").items(), key=paper_order)
+    ]
+    return table(["data", "domains", "α", *DOMAIN_COLUMNS], rows)
+
+
 def clusters() -> str:
     """Appendix G: the number of clusters m, a column per alpha."""
-    found = read_store("clusters")
+    found, majority = read_store("clusters"), read_store("cifar")
     alphas = sorted((cell[2] for cell in found), key=float)
+    for cell, methods in found.items():  # of the same waves
+        methods["majority", "{}"] = first_waves(majority[cell])["majority", "{}"]
     rows = [
         [
             name,
@@ -376,6 +437,13 @@ def first_waves(
         name: [one for one in metrics if one["wave"] < 3]
         for name, metrics in methods.items()
     }
+
+
+def first_wave(
+    methods: Mapping[tuple[str, str], list[Metrics]],
+) -> dict[tuple[str, str], list[Metrics]]:
+    """The one wave that every method was run on."""
+    return {name: only_wave_0(metrics) for name, metrics in methods.items()}
 
 
 def only_wave_0(metrics: list[Metrics]) -> list[Metrics]:

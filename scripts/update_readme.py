@@ -14,16 +14,19 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bench_blocks import (
     baselines,
     clusters,
+    confirmation,
+    domains,
     end_to_end,
     headline,
     images,
+    naive,
     other_starts,
     pairs,
     random_start,
@@ -102,6 +105,7 @@ PANEL_COLUMNS = {
     "DDFA, our defaults": ["ddfa"],
     "DDFA as published": ["ddfa published, logit", "ddfa published, mlp"],
     "k-means": ["k-means"],
+    "k-means, standardized": ["k-means, standardized"],
     "Gaussian mixture": ["gmm"],
     "majority": ["majority"],
     "with labels": ["reference"],
@@ -307,6 +311,30 @@ def wide() -> str:
     return table(header, rows)
 
 
+def ready() -> str:
+    """Pictures through a ready encoder, beside k-means."""
+    record = json.loads((ROOT / "results" / "vision" / "ready.json").read_text())
+    return spreads(record["summary"])
+
+
+def texts() -> str:
+    """Newsgroups in 8 and 12 domains, beside topic models."""
+    record = json.loads((RESULTS / "text.json").read_text())
+    return spreads(
+        {f"{one['n_domains']} sources": one["accuracy"] for one in record["summary"]}
+    )
+
+
+def spreads(lines: dict[str, dict[str, list[float]]]) -> str:
+    """Mean and standard deviation of every method, one line for each set of data."""
+    methods = list(next(iter(lines.values())))
+    rows = [
+        [name, *(f"{found[one][0]:.3f} ± {found[one][1]:.3f}" for one in methods)]
+        for name, found in lines.items()
+    ]
+    return table(["accuracy", *methods], rows)
+
+
 def losses() -> str:
     """Problems of the panel where another method without labels does better."""
     cells = defaultdict(list)
@@ -343,6 +371,7 @@ ORGANIC_COLUMNS = {
     "DDFA, our defaults": "ddfa",
     "DDFA as published": "ddfa published, mlp",
     "k-means": "k-means",
+    "k-means, standardized": "k-means, standardized",
     "Gaussian mixture": "gmm",
     "majority": "majority",
     "with labels": "reference",
@@ -356,8 +385,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/real_data.md": {"organic": organic},
+    "docs/images.md": {"ready": ready},
+    "docs/texts.md": {"texts": texts},
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
+        "confirmation": confirmation,
         "panel": panel,
         "cifar": cifar,
         "headline": headline,
@@ -369,8 +401,10 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "random_start": random_start,
         "small_shifts": small_shifts,
         "clusters": clusters,
+        "naive": naive,
         "pairs": pairs,
         "twin": twin,
+        "domains": domains,
     },
     "CHANGELOG.md": {"unreleased": unreleased},
 }
@@ -402,7 +436,7 @@ def show_accuracy(records: Sequence[dict]) -> str:
     values = [record["accuracy"] for record in records]
     errors = [record["prevalence_error"] for record in records]
     known = [error for error in errors if error is not None]
-    text = f"{mean(values):.3f} ± {pstdev(values):.3f}"
+    text = f"{mean(values):.3f} ± {stdev(values):.3f}"
     return text + (f" ({mean(known):.4f})" if known else "")
 
 

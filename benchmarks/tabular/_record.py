@@ -132,3 +132,15 @@ def versions() -> dict[str, str]:
 def mean(values: Iterable[float], digits: int = 4) -> float:
     """Rounded mean."""
     return round(float(np.mean(list(values))), digits)
+
+
+def deviation(values: Iterable[float], digits: int = 4) -> float:
+    """Rounded standard deviation over n - 1; 0 of a single value."""
+    known = list(values)
+    return round(float(np.std(known, ddof=min(1, len(known) - 1))), digits)
+
+
+def spread(values: Iterable[float]) -> list[float]:
+    """Mean and standard deviation."""
+    known = list(values)
+    return [mean(known), deviation(known)]

@@ -16,7 +16,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from _record import Record, options
+from _record import Record, options, spread
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
@@ -126,11 +126,8 @@ def summarize(runs: list[dict]) -> list[dict]:
         if mine:
             methods = mine[0]["accuracy"]
             found = {key: [run["accuracy"][key] for run in mine] for key in methods}
-            spread = {
-                key: [round(float(np.mean(one)), 4), round(float(np.std(one)), 4)]
-                for key, one in found.items()
-            }
-            lines.append({"data": name, "n_seeds": len(mine), "accuracy": spread})
+            accuracy = {key: spread(one) for key, one in found.items()}
+            lines.append({"data": name, "n_seeds": len(mine), "accuracy": accuracy})
     return lines
 
 

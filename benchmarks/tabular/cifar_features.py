@@ -18,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, append_line, read_lines
+from _record import FOLDER, append_line, deviation, read_lines
 from joblib import Parallel, delayed
 
 import shoal
@@ -145,7 +145,7 @@ def markdown(records: list[dict]) -> str:
         cells[key(record)[:3], record["search"]].append(record)
     lines = [
         "Accuracy on test rows / mean absolute error of the prevalences; mean ±",
-        "standard deviation over waves of the paper's matrices (number of waves).",
+        "standard deviation (n - 1) over waves of the paper's matrices (their number).",
         "Best published: over all methods of the paper.",
         "",
         "| data | r | alpha | best published | search=False | searched |",
@@ -168,7 +168,9 @@ def summary(records: list[dict]) -> str:
     accuracy = [record["accuracy"] for record in records]
     error = np.mean([record["prevalence_error"] for record in records])
     waves = len(records)
-    return f"{np.mean(accuracy):.3f} ± {np.std(accuracy):.3f} / {error:.4f} ({waves})"
+    return (
+        f"{np.mean(accuracy):.3f} ± {deviation(accuracy):.3f} / {error:.4f} ({waves})"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import json
 import time
 
 import numpy as np
-from _record import Record, Run, mean, options
+from _record import Record, Run, deviation, mean, options
 from joblib import Parallel, delayed
 from scipy.stats import norm
 
@@ -123,7 +123,7 @@ def summarize(runs: list[Run]) -> dict:
         "problems": len(runs),
         "stretch": STRETCH,
         "mean_coverage": mean(coverage),
-        "sd_over_problems": round(float(np.std(coverage)), 3),
+        "sd_over_problems": deviation(coverage, 3),
         "coverage_of_cells": mean(inside),
         "by_prevalence": by_size,
         "by_rows_per_domain": by(runs, "rows_per_domain", (50, 100, 200, 400, 1001)),

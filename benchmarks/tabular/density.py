@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 from _real import TABLES, Array, Table
-from _record import Record, options
+from _record import Record, options, spread
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
@@ -121,10 +121,6 @@ def summarize(runs: list[dict]) -> list[dict]:
 def times_gmm(run: dict, method: str) -> float:
     """Time of a method, in times of scikit-learn's mixture, of ten starts like ours."""
     return run["seconds"][method] / run["seconds"]["gmm"]
-
-
-def spread(values: list[float]) -> list[float]:
-    return [round(float(np.mean(values)), 4), round(float(np.std(values)), 4)]
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@
 
 Every seed fits a random 80% of each domain's rows (rodents: a random 6,000 rows) and
 scores those same rows, as a user would who wants classes for a table; labels are seen
-by the scores alone, except in the line called reference. Records already in
-results/tabular/organic.json are not run again.
+by the scores alone, except in the line called reference. Runs already in
+results/tabular/organic.json are not made again; a baseline that they lack is added.
 """
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from _record import Record, options
+from _record import Record, deviation, options
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
@@ -39,6 +39,7 @@ BASELINES = (
     "ddfa",
     "ddfa published, mlp",
     "k-means",
+    "k-means, standardized",
     "gmm",
     "majority",
     "reference",
@@ -89,14 +90,31 @@ def main() -> None:
     settings = {"share": SHARE, "rodent_rows": RODENT_ROWS}
     record = Record(args.record, COMMAND, settings, ("data", "seed"), summarize)
     keys = [(name, seed) for seed in range(args.seeds) for name in args.data]
+    for run in record.runs:
+        absent = [method for method in BASELINES if method not in run["methods"]]
+        if absent and run["data"] in args.data:
+            problem = make_problem(run["data"], run["seed"])
+            run["methods"] |= run_baselines(problem, run["seed"], absent)
+    record.write()
     record.fill(keys, run_once)
+
+
+def make_problem(name: str, seed: int) -> PanelProblem:
+    data = DATA[name](seed)
+    rows = (data.X, data.domains, data.labels)
+    return PanelProblem(name, len(np.unique(data.labels)), *rows, *rows)
+
+
+def run_baselines(
+    problem: PanelProblem, seed: int, methods: Sequence[str] = BASELINES
+) -> dict[str, dict]:
+    return {method: run_method(method, problem, seed) for method in methods}
 
 
 def run_once(name: str, seed: int) -> dict:
     """Every method on one draw of a data set, and what shoal itself says about it."""
-    data = DATA[name](seed)
-    rows = (data.X, data.domains, data.labels)
-    n_labels = len(np.unique(data.labels))
+    data = make_problem(name, seed)
+    n_labels = data.n_classes
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShoalWarning)
@@ -109,9 +127,7 @@ def run_once(name: str, seed: int) -> dict:
             data.X, data.domains, n_resamples=0, random_state=seed
         )
     seconds = time.process_time() - begun
-    problem = PanelProblem(name, n_labels, *rows, *rows)
-    methods = {OURS: judge(problem, model)}
-    methods |= {method: run_method(method, problem, seed) for method in BASELINES}
+    methods = {OURS: judge(data, model)} | run_baselines(data, seed)
     return {
         "data": name,
         "seed": seed,
@@ -170,7 +186,7 @@ def spread(runs: list[dict], method: str) -> dict[str, float | None]:
         values = [run["methods"][method][measure] for run in runs]
         known = [value for value in values if value is not None]
         result[measure] = float(np.mean(known)) if known else None
-        result[f"{measure}_sd"] = float(np.std(known)) if known else None
+        result[f"{measure}_sd"] = deviation(known) if known else None
     return result
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, append_line, read_lines, versions
+from _record import FOLDER, append_line, deviation, read_lines, versions
 
 from shoal_bench.panel import METHODS, PROBLEMS, run_method
 
@@ -53,7 +53,7 @@ def markdown(records: list[dict]) -> str:
     methods = [m for m in METHODS if any(key[1] == m for key in cells)]
     lines = [
         "Accuracy on held-out rows (penguins: on the fitted rows), mean ± standard",
-        "deviation over seeds, then the mean absolute error of the prevalences.",
+        "deviation (n - 1) over seeds, then the mean absolute prevalence error.",
         "",
         f"| problem (seeds) | {' | '.join(methods)} |",
         "|---" * (len(methods) + 1) + "|",
@@ -73,7 +73,7 @@ def cell(records: list[dict]) -> str:
     if not records:
         return "not run"
     accuracy = [r["accuracy"] for r in records]
-    text = f"{np.mean(accuracy):.3f} ± {np.std(accuracy):.3f}"
+    text = f"{np.mean(accuracy):.3f} ± {deviation(accuracy):.3f}"
     errors = [
         r["prevalence_error"] for r in records if r["prevalence_error"] is not None
     ]

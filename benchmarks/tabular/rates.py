@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _record import FOLDER, Record, Run, options
+from _record import FOLDER, Record, Run, deviation, options
 
 from shoal import DomainMixture
 from shoal.datasets import make_latent_shift
@@ -133,7 +133,7 @@ def summarize(runs: list[Run]) -> list[dict]:
                     "measure": name,
                     "rows_per_domain": sizes,
                     "mean": mean,
-                    "sd": [float(np.std(v, ddof=min(1, len(v) - 1))) for v in values],
+                    "sd": [deviation(v, 6) for v in values],
                     "n_seeds": min(len(some) for some in values),
                     "slope": power(sizes, mean) if several else None,
                 }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from _real import DEALS, TABLES
-from _record import FOLDER, Record
+from _record import FOLDER, Record, spread
 
 from density import others
 from shoal import DDFA, DomainMixture
@@ -126,12 +126,6 @@ def summarize_part(runs: list[dict]) -> dict:
         for method in methods
     }
     return {"tables": lines, "mean": every}
-
-
-def spread(values: list[float]) -> list[float]:
-    """Mean and standard deviation (n - 1)."""
-    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return [round(float(np.mean(values)), 4), round(float(deviation), 4)]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 from _real import Array, deal_rows, read
-from _record import Record, options
+from _record import Record, options, spread
 from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF, LatentDirichletAllocation, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -121,11 +121,6 @@ def summarize(runs: list[dict]) -> list[dict]:
             }
         )
     return lines
-
-
-def spread(values: list[float]) -> list[float]:
-    """Mean and standard deviation."""
-    return [round(float(np.mean(values)), 4), round(float(np.std(values)), 4)]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from _record import Record, Run, mean, options
+from _record import Record, Run, deviation, mean, options
 
 from shoal import DomainMixture
 from shoal.exceptions import ShoalWarning
@@ -83,7 +83,7 @@ def summarize(runs: list[Run]) -> list[dict[str, Any]]:
             "n_columns": n_columns,
             "expansion": expansion,
             "accuracy": mean(r["accuracy"] for r in group),
-            "accuracy_std": round(float(np.std([r["accuracy"] for r in group])), 4),
+            "accuracy_std": deviation(r["accuracy"] for r in group),
             "as_domains": mean(r["as_domains"] for r in group),
             "components": sum(r["chosen"] == "components" for r in group),
             "seeds": len(group),

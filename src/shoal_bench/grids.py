@@ -167,6 +167,17 @@ def twin_specs(waves: Iterable[int] = (0, 1, 2)) -> Specs:
     )
 
 
+def domain_specs(waves: Iterable[int] = (0,)) -> Specs:
+    """What domains are worth: told none, told them, told their mixes as well."""
+    methods = ["majority", "kmeans", "gmm", "max_margin", "ours_frozen"]
+    methods += ["um_ssc", "known_mixes"]
+    return tuple(
+        spec
+        for dataset, r in (("cifar10", 10), ("cifar20", 20))
+        for spec in make_specs([dataset], methods, n_domains=[r], waves=waves)
+    )
+
+
 def tiny_specs(waves: Iterable[int] = (0, 1)) -> Specs:
     """A grid of seconds: two classes, a few hundred rows."""
     methods = ("majority", "kmeans", "ddfa_mlp", "ours_frozen", "reference")
@@ -228,6 +239,7 @@ GRIDS: Mapping[str, Grid] = {
     "naive": Grid("Appendix H: no discriminator", naive_specs),
     "pairs": Grid("classes that do not look alike, as FieldGuide's", pair_specs),
     "twin": Grid("the tabular twin: CPU, minutes", twin_specs),
+    "domains": Grid("what domains are worth, on CIFAR's features", domain_specs),
     "tiny": Grid("two classes, 300 rows: seconds", tiny_specs),
     "cifar": Grid("CIFAR: all of cifar-a to cifar-e", _cifar),
     "cifar-a": Grid("CIFAR: ours, majority, oracle", _ours),

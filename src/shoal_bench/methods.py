@@ -32,6 +32,7 @@ from shoal_bench.problems import Problem
 Array = NDArray[Any]
 
 IMAGE_METHODS = "shoal_bench.image_methods"
+PEERS = "shoal_bench.peers"
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,9 @@ METHODS: Mapping[str, Entry] = {
     "ddfa_mlp": Entry("DDFA as published, small network", "features"),
     "ddfa_best": Entry("DDFA, our stages", "features", ours=True),
     "reference": Entry("supervised, linear", "features", labelled=True),
+    "um_ssc": Entry("U^m, told the mixes", "features", labelled=True),
+    "known_mixes": Entry("ours, told the mixes", "features", labelled=True),
+    "max_margin": Entry("maximum margin, no domains", "features"),
 }
 
 
@@ -150,6 +154,8 @@ def absent(name: str) -> CodedError | None:
     """What keeps a method from running here: an error to raise or show, or None."""
     if name not in METHODS:
         raise ValueError(f"method must be one of {list(METHODS)}, got {name!r}")
+    if METHODS[name].view == "features":
+        import_module(PEERS)
     if name in _REGISTERED:
         return None
     text = f"method {name!r} fits on {METHODS[name].view}"
@@ -282,7 +288,12 @@ def _cluster(model: Any, problem: Problem) -> Answer:
     something, and equal ones would drown the first in the noise of the last.
     """
     found = model.fit_predict(problem.X)
+    return cluster_answer(problem, found, model.predict(problem.X_test))
+
+
+def cluster_answer(problem: Problem, found: Array, classes: Array) -> Answer:
+    """Clusters of test rows, with the shares of those of each domain's rows."""
     shares, names, _ = true_prevalence(found, problem.domains)
     prevalence = np.zeros((len(shares), problem.n_classes))
     prevalence[:, names] = shares
-    return Answer(model.predict(problem.X_test), prevalence)
+    return Answer(classes, prevalence)

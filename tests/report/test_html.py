@@ -392,7 +392,11 @@ def test_a_page_that_cannot_shrink_says_so(summary):
     size = len(text.encode()) / 1e6
     said = left_out[-1].removeprefix("nothing more: the page needs ")
     assert size <= float(said.removesuffix(" MB")) < size + 0.01
-    assert _fit(summary, float(said.removesuffix(" MB")), None)[0] == text
+    # said in hundredths: with so much, a part that is smaller may come back
+    enough = float(said.removesuffix(" MB"))
+    again, _ = _fit(summary, enough, None)
+    assert len(text) <= len(again)
+    assert len(again.encode()) / 1e6 <= enough
     assert "the maps" in left_out
     with pytest.raises(ValueError, match="max_mb must lie between 0 and 15, got 16"):
         render(summary, max_mb=16)

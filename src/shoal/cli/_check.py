@@ -25,8 +25,8 @@ def check(
     """How each column is read, rows per domain, what stands out; fits nothing.
 
     Shows which columns become features and why others are set aside, how many rows
-    each domain has, how many classes the domains allow, and columns that alone give
-    the domain away. With --out, writes check.json.
+    each domain has, how many classes the domains allow, columns that alone give the
+    domain away, and domains that measure otherwise. With --out, writes check.json.
     """
     plan = {"read": f"reading {name_of(data)}", "look": "looking at it"}
     out = results.out
@@ -113,6 +113,7 @@ UNSEEN = {
     "leaks": {},
     "repeated_rows": 0,
     "repeated_excess": None,
+    "drift": [],
 }
 
 
@@ -163,6 +164,8 @@ def remarks(found: dict[str, Any]) -> Iterator[Notice]:
                 f'"{name}" alone names the domain in {accuracy:.0%} of rows',
                 f"--drop {quoted(name)} unless it is a property of the class",
             )
+    for one in found["drift"]:
+        yield Notice(one["code"], one["text"].rstrip("."), one["hint"].rstrip("."))
     copies, looked = found["repeated_rows"], found["rows_looked_at"]
     if copies > THRESHOLDS.repeats * looked and (found["repeated_excess"] or 3) > 2:
         yield Notice(
@@ -178,6 +181,7 @@ def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
 
     from shoal.analysis.diagnose._guess import find_repeats, naming_columns
 
+    names = np.unique(np.asarray(table.domains, str))
     rows = np.arange(len(codes))
     if len(rows) > NUMBERS.check_rows:
         rows = np.sort(rng.choice(rows, NUMBERS.check_rows, replace=False))
@@ -195,7 +199,37 @@ def _look(table: "Table", codes: Any, rng: Any) -> dict[str, Any]:
         },
         "repeated_rows": 0 if repeats is None else repeats.n_rows,
         "repeated_excess": excess,
+        "drift": [] if is_bag else _drift(table, X, codes, names, rng),
     }
+
+
+def _drift(
+    table: "Table", X: Any, codes: Any, names: Any, rng: Any
+) -> list[dict[str, str]]:
+    """What speaks against domains that hold the same classes in another mix."""
+    import numpy as np
+
+    from shoal.analysis.diagnose import Case
+    from shoal.analysis.diagnose._drift import find_drift
+    from shoal.analysis.diagnose._findings_drift import (
+        find_domains_apart,
+        find_instrument,
+    )
+
+    if not isinstance(X, np.ndarray):
+        return []
+    numbers = {
+        "drift": find_drift(X, codes, rng),
+        "columns": list(table.feature_names),
+        "drift_fitted": False,
+    }
+    case = Case(numbers, names, [])
+    findings = (find_domains_apart(case), find_instrument(case))
+    return [
+        {"code": one.code, "text": one.reason, "hint": one.advice}
+        for one in findings
+        if one is not None and one.status != "ok"
+    ]
 
 
 def _seconds(n_rows: int) -> float:

@@ -29,8 +29,9 @@ class Network:
 
     weights: Path = working(
         REQUIRED,
-        "Folder that `shoal pretrain` wrote, or a .safetensors or .pt file.",
-        metavar="PATH",
+        "efficientnet-lite0, the folder that `shoal pretrain` wrote, or a .safetensors "
+        "or .pt file.",
+        metavar="NAME|PATH",
         show_default=False,
     )
     batch: int = working(NUMBERS.batch, "Images at a time.", min=1)
@@ -94,7 +95,8 @@ def embed(
         write(path, bunch)
         output.files = [path]
         speed = {"images_per_second": len(bunch.X) / seconds, "device": str(place)}
-        output.found(describe(bunch) | {"size": size, **speed})
+        taught = _networks.taught_with(network.weights)
+        output.found(describe(bunch) | {"size": size, **speed, **taught})
         show(output)
 
 
@@ -166,6 +168,7 @@ def show(output: Output) -> None:
         shortened_table("Images by domain", ["domain", "images"], rows),
         f"{n_of(found['n_images'], 'image')}, {found['n_features']} features each; "
         f"{found['images_per_second']:,.0f} images/s on {found['device']}.",
+        *([f"Encoder: {found['encoder']}."] if "encoder" in found else []),
         f"Written: {path}",
         f"Next: {next_step}",
     )

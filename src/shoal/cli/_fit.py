@@ -251,7 +251,7 @@ def find_classes(
         output.begin("diagnose")
         diagnosis = diagnosis_of(model, table, work)
         if not work.looks:  # rows look different all the same
-            _refuse_no_signal(diagnosis)
+            _refuse_no_signal(diagnosis, images=embedded is not None)
         output.begin("intervals")
         intervals = model.bootstrap(
             table.X,
@@ -331,20 +331,21 @@ def _refuse_too_many(k: int | None, n_domains: int) -> None:
         raise CommandError("E112", text, hint)
 
 
-def _refuse_no_signal(diagnosis: Any) -> None:
+def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:
     """Raise E138 if the diagnosis says that domains cannot be told apart."""
     finding = diagnosis["E138"]
     if finding.status == "fail":
         gain, needed = finding.numbers["gain"], finding.numbers["needed"]
-        raise nothing_to_find(f"gain {gain:.3f} nats, needed {needed:.3f}")
+        raise nothing_to_find(f"gain {gain:.3f} nats, needed {needed:.3f}", images)
 
 
-def nothing_to_find(gain: str) -> CommandError:
+def nothing_to_find(gain: str, images: bool = False) -> CommandError:
     """The error of domains that do not differ."""
     text = f"domains cannot be told apart on held-out rows ({gain})"
+    encoder = "the encoder may not see what differs (try another --encoder), or "
     hint = (
-        "the mix may be the same everywhere: --by looks groups rows by how they look "
-        "alone; see `shoal explain E138`"
+        f"{encoder * images}the mix may be the same everywhere: --by looks groups rows "
+        "by how they look alone; see `shoal explain E138`"
     )
     return CommandError("E138", text, hint)
 

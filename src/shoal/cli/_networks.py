@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from shoal.io._images import ImageList
     from shoal.vision._nets import Backbone
 
-
-#: The file of weights in a folder that `shoal pretrain` wrote.
-ENCODER = "encoder.safetensors"
-
 # ---- folders of images ---------------------------------------------------------------
 
 Images = Annotated[
@@ -120,10 +116,15 @@ def network_errors(batch: int, least: int = 1) -> Iterator[None]:
 
 
 def find_weights(path: Path) -> Path:
-    """The file of weights that a path means; E101 where there is none."""
-    file = path / ENCODER if path.is_dir() else path
+    """The file of weights that a path or a name means; E101 where there is none."""
+    from shoal.io._ready import READY, weights_file
+
+    file = weights_file(path)
     if not file.is_file():
-        hint = "give the folder that `shoal pretrain` wrote, or a file of weights"
+        hint = (
+            f"give {' or '.join(READY)}, the folder that `shoal pretrain` wrote, or a "
+            "file of weights"
+        )
         raise CommandError("E101", f'no weights at "{file}"', hint)
     return file
 
@@ -132,9 +133,10 @@ def load_network(
     weights: Path, size: int | None, depth: int | None = None, stem: str | None = None
 ) -> tuple["Backbone", int]:
     """The network, and the size of images that it is used to."""
+    from shoal.io._ready import ready_encoder
     from shoal.vision._backbone import load_backbone, resnet_like
 
-    file = find_weights(weights)
+    file, ready = find_weights(weights), ready_encoder(weights)
     found = _architecture(file)
     told = depth is not None or stem is not None
     try:
@@ -146,7 +148,15 @@ def load_network(
             hint = f"the file needs --depth {of_file}"
         text = str(error).partition("; give")[0]
         raise CommandError("E135", text, hint) from error
-    return net, size or _usual_size(file)
+    return net, size or (_usual_size(file) if ready is None else ready.size)
+
+
+def taught_with(weights: str | Path) -> dict[str, str]:
+    """What is to be told of an encoder that came ready: labels may have taught it."""
+    from shoal.io._ready import ready_encoder
+
+    ready = ready_encoder(weights)
+    return {} if ready is None else {"encoder": f"{weights}, {ready.taught}"}
 
 
 def _architecture(file: Path) -> str | None:
@@ -193,7 +203,8 @@ def plan_images(encoder: Encoder) -> dict[str, str]:
     E101 already here where there are no weights, not after all images were listed.
     """
     find_weights(Path(encoder.encoder))
-    stages = {"embed": "embedding the images"}
+    told = taught_with(encoder.encoder).get("encoder")
+    stages = {"embed": "embedding the images" + (f" ({told})" if told else "")}
     tune = {"tune": "training the network end to end"}
     return stages | (tune if encoder.learns else {})
 
@@ -274,8 +285,10 @@ def with_features(
     fewer = max(len(units) // NUMBERS.rows_per_component, 2)
     features, projection = project_features(units, min(fewer, NUMBERS.most_components))
     schema = replace(table.schema, size=size)
+    source = table.source | taught_with(encoder.encoder)
     names = [f"x{index}" for index in range(features.shape[1])]
     table = replace(table, X=features, schema=schema, feature_names=names, frame=None)
+    table = replace(table, source=source)
     asked = (size, place, encoder.learns, work.seed)
     return table, Embedded(net, projection, listed.root, *asked)
 

@@ -285,8 +285,9 @@ class Encoder(Machine):
 
     encoder: str = working(
         NONE,
-        "For images: the folder that `shoal pretrain` wrote, or weights.",
-        metavar="none|PATH",
+        "For images: efficientnet-lite0, the folder that `shoal pretrain` wrote, or "
+        "weights.",
+        metavar="none|NAME|PATH",
     )
     size: int | None = reading(None, "Pixels a side; as in the training.", min=4)
 

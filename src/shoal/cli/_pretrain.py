@@ -221,7 +221,9 @@ def train(
 
 def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
     """Raise E136 if an encoder, or a checkpoint that is not asked for, is there."""
-    refuse_existing(folder, [_networks.ENCODER, HISTORY], force=force)
+    from shoal.io._ready import ENCODER
+
+    refuse_existing(folder, [ENCODER, HISTORY], force=force)
     begun = any((folder / name).exists() for name in KEPT)
     if begun and not (resume or force):
         text = f'"{folder}" holds the checkpoint of a run that was stopped'
@@ -305,14 +307,16 @@ def save(
     """Write the encoder and its history; the checkpoint has done its work."""
     import numpy as np
 
+    from shoal.io._ready import ENCODER
+
     net: Any = trained.net
     size, history = pixels.shape[1], trained.history
     with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
         facts["view_size"] = view_size or size
-        trained.save(place / _networks.ENCODER, **facts)
+        trained.save(place / ENCODER, **facts)
         write_json(place / HISTORY, history.records)
-    output.files = [folder / _networks.ENCODER, folder / HISTORY]
+    output.files = [folder / ENCODER, folder / HISTORY]
     output.data = {
         "method": trained.method,
         "n_images": len(pixels),

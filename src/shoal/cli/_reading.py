@@ -109,7 +109,7 @@ def refuse_images(table: "Table") -> None:
     if table.X is None:
         path = table.source["path"]
         text = f'"{path}" holds images, and classes are found in columns'
-        hint = "add --encoder WEIGHTS, or `shoal embed` them first"
+        hint = "add --encoder efficientnet-lite0, or the folder of `shoal pretrain`"
         raise CommandError("E124", text, hint)
 
 

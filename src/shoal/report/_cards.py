@@ -64,6 +64,8 @@ def describe_checks(rows: ReportRows, diagnosis: Diagnosis | None) -> Record | N
         )
     numbers = dict(diagnosis.numbers)
     numbers["naming_columns"] = _named_columns(numbers["naming_columns"], rows)
+    if len(numbers["columns"]) == len(rows.features):
+        numbers["columns"] = list(rows.features)
     tokens = [token(index) for index in range(rows.n_classes)]
     domains = np.array(rows.domains, dtype=object)
     plain = judge(numbers, domains, tokens).to_dict()

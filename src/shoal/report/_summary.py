@@ -328,7 +328,7 @@ def _out_folder(command: str | None) -> str | None:
 def _source(source: Mapping[str, Any] | None, redact: bool) -> Record | None:
     if source is None:
         return None
-    safe = ("fingerprint", "rows", "bytes")
+    safe = ("fingerprint", "rows", "bytes", "encoder")
     return {
         str(key): _plain(value)
         for key, value in source.items()

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from shoal.io._files import whole_file
+from shoal.io._ready import ready_encoder, weights_file
+from shoal.vision._efficientnet import EfficientNetLite0
 from shoal.vision._nets import STAGE_BLOCKS, STEMS, Backbone, resnet, resnet_name
 from shoal.vision._settings import SETTINGS
 
@@ -100,6 +102,7 @@ def default_backbone(side: int, depth: int = 18) -> str:
 
 for _depth, _stem in product(STAGE_BLOCKS, STEMS):
     register_backbone(resnet_name(_depth, _stem), partial(resnet, _depth, stem=_stem))
+register_backbone("efficientnet-lite0", EfficientNetLite0)
 
 
 # ---- files ---------------------------------------------------------------------------
@@ -109,6 +112,7 @@ PREFIXES = ("module.", "_orig_mod.", "backbone.", "encoder_q.", "encoder.", "net
 #: Parts of a checkpoint that are no backbone: heads, queues, momentum twins.
 OTHER_PARTS = (
     "fc.",
+    "_fc.",
     "head.",
     "heads.",
     "cluster_head.",
@@ -219,7 +223,9 @@ def load_backbone(
     ----------
     backbone : str, path or Module
         A name, for random weights: ``"resnet18-cifar"`` (also 34 and 50, and
-        ``imagenet`` for images of about 224 pixels) or one that was registered. Or a
+        ``imagenet`` for images of about 224 pixels) or one that was registered;
+        ``"efficientnet-lite0"`` comes with the weights of the extra
+        ``shoal[encoders]``, which ImageNet's labels have taught. Or a
         ``.safetensors`` file, or one of ``torch.save`` (read with
         ``weights_only=True``: no code runs). Prefixes such as ``module.``,
         ``backbone.`` and ``encoder_q.`` are stripped; heads are left out.
@@ -239,6 +245,8 @@ def load_backbone(
     if isinstance(backbone, nn.Module):
         if hasattr(backbone, "features") and hasattr(backbone, "n_features"):
             return cast(Backbone, backbone)
+    elif isinstance(backbone, str) and ready_encoder(backbone) is not None:
+        return _load_file(weights_file(backbone), backbone)
     elif isinstance(backbone, str) and backbone in _BUILDERS:
         return build_backbone(backbone)
     elif isinstance(backbone, (str, os.PathLike)):

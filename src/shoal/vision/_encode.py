@@ -15,6 +15,7 @@ from torch.nn import functional
 from shoal.datasets._folders import check_readable, describe_rows, find_images, warn
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
+from shoal.io._ready import ready_encoder, weights_file
 from shoal.vision._backbone import find_size, load_backbone
 from shoal.vision._devices import pick_device
 from shoal.vision._images import ImageSet
@@ -24,9 +25,6 @@ from shoal.vision._settings import SETTINGS
 # ---- Features of images from a network -----------------------------------------------
 
 Array = np.ndarray[Any, Any]
-
-# What `shoal pretrain` calls the weights in the folder that it writes.
-ENCODER = "encoder.safetensors"
 
 
 def encode(
@@ -97,7 +95,8 @@ def embed_folder(
     path : path
         ``path/domain/*.jpg`` or ``path/domain/class/*.jpg``.
     weights : path or Module
-        The folder that ``shoal pretrain`` wrote, a file of weights (see
+        ``"efficientnet-lite0"`` (of the extra ``shoal[encoders]``), the folder that
+        ``shoal pretrain`` wrote, a file of weights (see
         :func:`shoal.vision.load_backbone`), or a network as for :func:`encode`.
     out : path or None, default=None
         ``.npz`` file to write, with arrays ``X``, ``domain``, ``id`` and, where there
@@ -144,9 +143,11 @@ def _open_encoder(weights: Any, size: int | None) -> tuple[nn.Module, int]:
             "weights must be a path to weights, or a network such as "
             f"shoal.vision.resnet(18), got {type(weights).__name__}"
         )
-    file = Path(weights)
-    file = file / ENCODER if file.is_dir() else file
-    return load_backbone(file), find_size(file) if size is None else size
+    file, ready = weights_file(weights), ready_encoder(weights)
+    net = load_backbone(file)
+    if size is None:
+        size = find_size(file) if ready is None else ready.size
+    return net, size
 
 
 def encode_files(

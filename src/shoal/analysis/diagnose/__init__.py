@@ -4,7 +4,8 @@ A further check is a function from a :class:`Case` to a :class:`Finding` or None
 appended to ``CHECKS``.
 """
 
-from shoal.analysis.diagnose._findings import CHECKS, Case, judge
+from shoal.analysis.diagnose._case import Case
+from shoal.analysis.diagnose._findings import CHECKS, judge
 from shoal.analysis.diagnose._procedure import diagnose, with_columns
 from shoal.analysis.diagnose._result import Diagnosis, Finding
 from shoal.analysis.diagnose._settings import THRESHOLDS

@@ -4,86 +4,29 @@ A check is a function from a :class:`Case` to a :class:`Finding`, or to None whe
 has nothing to say; those in ``CHECKS`` are asked, in the order of the list.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from shoal.analysis.diagnose._case import (
+    ALIKE,
+    DIFFER,
+    EXPLAIN,
+    RICH,
+    TABLE,
+    Case,
+    Check,
+    Topic,
+    level_of,
+    written_column,
+)
+from shoal.analysis.diagnose._findings_drift import find_domains_apart, find_instrument
 from shoal.analysis.diagnose._guess import COPIES_BY_CHANCE
 from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
 from shoal.analysis.diagnose._settings import THRESHOLDS
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]
-
-DIFFER = "Do domains differ?"
-EXPLAIN = "Do k classes explain it?"
-ALIKE = "Does each class look alike everywhere?"
-RICH = "Is the mix rich enough?"
-TABLE = "Is the table sound?"
-
-
-@dataclass(frozen=True)
-class Case:
-    """What checks judge: the numbers of a diagnosis, and the names to tell them with.
-
-    Attributes
-    ----------
-    numbers : dict
-        As in :class:`shoal.analysis.Diagnosis`.
-    domains : ndarray of shape (n_domains,)
-    class_names : list of str
-    """
-
-    numbers: Numbers
-    domains: Array
-    class_names: list[str]
-
-    def __getitem__(self, name: str) -> Any:
-        """The number called ``name``."""
-        return self.numbers[name]
-
-    def classes(self, where: Array) -> list[str]:
-        """Names of the classes where a mask is true."""
-        return [self.class_names[index] for index in np.flatnonzero(where)]
-
-
-@dataclass(frozen=True)
-class Topic:
-    """What the findings of one check share.
-
-    ``assumption`` is named with a problem, and unless ``quiet`` without one as well.
-    """
-
-    code: str
-    question: str
-    assumption: str | None = None
-    quiet: bool = False
-
-    def tell(
-        self, fine: bool, numbers: Numbers, seen: str, reason: str, advice: str
-    ) -> Finding:
-        """A caution, unless all is fine."""
-        if fine:
-            return self.fine(numbers, seen)
-        return self.trouble("caution", numbers, reason, advice)
-
-    def fine(self, numbers: Numbers, seen: str) -> Finding:
-        """Nothing speaks against the classes."""
-        reason = f"No sign of a problem found: {seen}."
-        about = None if self.quiet else self.assumption
-        return Finding(self.code, self.question, "ok", numbers, reason, "", about)
-
-    def trouble(
-        self, status: str, numbers: Numbers, reason: str, advice: str
-    ) -> Finding:
-        """Something does."""
-        rest = status, numbers, reason, advice, self.assumption
-        return Finding(self.code, self.question, *rest)
-
-
-Check = Callable[[Case], Finding | None]
 
 
 def judge(numbers: Numbers, domains: Array, class_names: list[str]) -> Diagnosis:
@@ -139,7 +82,7 @@ def find_misfit(case: Case) -> Finding:
     topic = Topic("misfit", EXPLAIN, "label shift")
     sure = (misfit - null["mean"]) / max(null["sd"], 1e-12) > THRESHOLDS.sure
     limits = THRESHOLDS.unexplained_caution, THRESHOLDS.unexplained_fail
-    status = _level(share, *limits) if sure else "ok"
+    status = level_of(share, *limits) if sure else "ok"
     if status == "ok":
         return topic.fine(values, seen)
     k, rank = case["n_classes"], case["rank"]
@@ -184,7 +127,7 @@ def find_shift(case: Case) -> Finding:
     values = {"shift": shift, "worst_class": worst}
     limits = THRESHOLDS.shift_caution, THRESHOLDS.shift_fail
     sure = case["shift_sure"] > THRESHOLDS.sure
-    status = _level(shift, *limits) if sure else "ok"
+    status = level_of(shift, *limits) if sure else "ok"
     one = worst >= THRESHOLDS.class_shift_caution
     if status == "ok" and one and case["worst_class_sure"] > THRESHOLDS.sure:
         status = "caution"
@@ -204,12 +147,6 @@ def find_shift(case: Case) -> Finding:
         "Compare the surest rows of that class in that domain with those elsewhere; "
         "remove what the instrument or site does to the features, or use more classes.",
     )
-
-
-def _level(value: float, caution: float, fail: float) -> str:
-    if value >= fail:
-        return "fail"
-    return "caution" if value >= caution else "ok"
 
 
 # ---- is the mix rich enough ----------------------------------------------------------
@@ -378,9 +315,8 @@ def find_leak(case: Case) -> Finding | None:
     name = max(accuracy, key=accuracy.__getitem__)
     share, values = accuracy[name], {"accuracy": accuracy[name]}
     topic = Topic("W121", TABLE, "label shift", quiet=True)
-    best, column = f'"{name}"', f'"{name}"'
-    if name.isdigit():  # of an array
-        best, column = f"column {name}", f"Column {name}"
+    best = written_column(name)
+    column = best[0].upper() + best[1:]
     return topic.tell(
         share < THRESHOLDS.leak,
         values,
@@ -419,6 +355,8 @@ CHECKS: list[Check] = [
     find_misfit,
     find_lost_gain,
     find_shift,
+    find_domains_apart,
+    find_instrument,
     find_few_domains,
     find_condition,
     find_low_rank,

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal._rank import supported_rank
 from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
+from shoal.analysis.diagnose._drift import find_drift
 from shoal.analysis.diagnose._findings import judge
 from shoal.analysis.diagnose._guess import (
     best_guess,
@@ -61,7 +62,9 @@ def diagnose(
        from the model, against data simulated from it and refitted; and the share of a
        free guesser's gain that is kept when the guess has to pass through the classes.
     3. *Does each class look alike everywhere?* Distance between domains of a class's
-       mean, rows weighted by p_d(y|x), against the same simulations.
+       mean, rows weighted by p_d(y|x), against the same simulations; whether domains
+       hold rows that fit no mix of the others', and whether one column of one domain
+       is in another unit, on held-out rows.
     4. *Is the mix rich enough?* Assumptions A.1 to A.4: domains, conditioning and rank
        of the mixes, anchors, classes of one domain, starts that agree.
     5. *Is the table itself in order?* Thin domains, columns that name the domain, rows
@@ -111,8 +114,8 @@ def diagnose(
     X = estimator._check_rows(X)
     codes = check_all_domains(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    streams = np.random.default_rng(seed).spawn(5)
-    sampling, shuffling, simulating, starting, looking = streams
+    streams = np.random.default_rng(seed).spawn(6)
+    sampling, shuffling, simulating, starting, looking, comparing = streams
     with one_thread(), warnings.catch_warnings():
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
@@ -129,6 +132,7 @@ def diagnose(
             **_richness(estimator, rows, own, fitted, starting),
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
             **_table(estimator, X, codes, looking),
+            **_drift(estimator, X, codes, comparing),
         }
     return judge(numbers, estimator.domains_, list(estimator.class_names_))
 
@@ -240,6 +244,8 @@ def _restarts(
 def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
     """The same diagnosis of an array's columns, called by name instead of number."""
     numbers = dict(diagnosis.numbers)
+    if [str(place) for place in range(len(names))] == numbers["columns"]:
+        numbers["columns"] = [str(name) for name in names]
     accuracy = numbers["naming_columns"]
     if all(column.isdigit() and int(column) < len(names) for column in accuracy):
         numbers["naming_columns"] = {
@@ -269,6 +275,20 @@ def _table(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
         result["repeated_rows"] = repeats.n_rows
         result["repeated_excess"] = repeats.excess
     return result
+
+
+def _drift(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Numbers:
+    """Every domain held against the others; None where rows are not measurements."""
+    origin, columns = estimator._origin, range(X.shape[1])
+    words = origin._counts_words or origin._word_counts() is not None
+    numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+    route = getattr(estimator, "route_", None)
+    by_drift = route is not None and (route.by, route.reason) == ("looks", "drift")
+    return {
+        "columns": [str(c) for c in getattr(estimator, "feature_names_in_", columns)],
+        "drift": find_drift(X, codes, rng) if numeric and not words else None,
+        "drift_fitted": by_drift or getattr(origin, "drift_", None) is not None,
+    }
 
 
 # ---- small helpers -----------------------------------------------------------------

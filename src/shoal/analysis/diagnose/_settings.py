@@ -26,6 +26,18 @@ class Thresholds:
     shift_caution: float = 0.08
     shift_fail: float = 0.25
     class_shift_caution: float = 0.15
+    # a domain stands apart from this many standard errors on; shares of such domains.
+    # Of sound tables, where classes may live in one domain only, the largest was .71
+    apart_sure: float = 3.0
+    # with fewer domains, classes of their own may set most of them apart (penguins: 2
+    # of 3 islands); a unit must then be sure
+    apart_domains: int = 5
+    apart_caution: float = 0.6
+    apart_fail: float = 0.75
+    # another unit of one column: standard errors of its gain; over a class of the
+    # domain's own it is sure; as a share of what such a class gains it is possible
+    unit_sure: float = 4.0
+    unit_share: float = 0.8
     condition: float = 50.0
     # classes that the table of cells supports, as a share of those fitted: cells are
     # coarse, so a few classes too few are no sign
@@ -107,5 +119,49 @@ class Effort:
     five_points: float = 0.05
 
 
+@dataclass(frozen=True)
+class DriftEffort:
+    """How domains are held against the others; set for about a second."""
+
+    # Fewer domains than this do not say which of them is the odd one.
+    least_domains: int = 3
+    # Rows that are looked at in all, and of a domain before anything is said of it.
+    most_rows: int = 4_000
+    least_rows: int = 20
+    # Wider tables are left alone: full covariances need rows, and with diagonal ones
+    # instruments were seen in sound tables of 30 further columns.
+    most_columns: int = 12
+    # A column with fewer values is a kind, not a measurement; one with more gaps in a
+    # domain says nothing there.
+    least_values: int = 8
+    most_gaps: float = 0.2
+    # Spread of a column whose quartiles coincide, in standard deviations.
+    least_spread: float = 0.2
+    # Numbers of pieces that are tried, upwards, and rows for each number of a mean.
+    pieces: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16)
+    rows_per_number: int = 5
+    # Domains are left out one by one, or of many in so many groups.
+    groups: int = 8
+    # Least variance of a piece, in spreads: narrower ones are rounding.
+    least_variance: float = 0.01
+    # The piece for what fits nowhere: its reach in spreads, and its share.
+    broad: float = 5.0
+    nowhere: float = 0.01
+    # Rows of a prior: for the others' mix, and against a move.
+    prior_rows: float = 2.0
+    # A piece of a domain's own starts at this share of its rows, explained least.
+    least_explained: float = 0.25
+    # Folds within a domain, and iterations: of a fit, a mix, a new piece, a move.
+    n_folds: int = 2
+    n_fit: int = 60
+    n_mix: int = 20
+    n_new: int = 15
+    n_move: int = 15
+    # Instruments that are kept, and from how many standard errors of their gain on.
+    n_told: int = 10
+    told_from: float = 2.0
+
+
 THRESHOLDS = Thresholds()
 EFFORT = Effort()
+DRIFT = DriftEffort()

@@ -46,6 +46,7 @@ def _facts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]
         "rows": source.get("rows") or summary.get("rows"),
         "data": ", ".join(PurePath(path).name for path in paths),
         "fingerprint of the data": source.get("fingerprint"),
+        "encoder": source.get("encoder"),
         "versions": ", ".join(
             f"{name} {number}" for name, number in manifest["versions"].items()
         ),
