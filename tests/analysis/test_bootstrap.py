@@ -513,12 +513,12 @@ def test_bad_domains(clouds):
 
 
 def test_resamples_are_counted():
-    bunch = make_latent_shift(
+    X, domains, _ = make_latent_shift(
         300, n_classes=2, n_domains=3, separation=3.0, random_state=1
     )
     model = DomainMixture(2, search=False, by="shift", random_state=0)
-    model.fit(bunch.X, bunch.domains)
+    model.fit(X, domains)
     told: list[float] = []
     with listening(told.append):
-        model.bootstrap(bunch.X, bunch.domains, n_resamples=4, random_state=0)
+        model.bootstrap(X, domains, n_resamples=4, random_state=0)
     assert told == [0.25, 0.5, 0.75, 1.0]
