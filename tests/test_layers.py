@@ -10,7 +10,7 @@ import shoal
 SRC = Path(shoal.__file__).parents[1]
 # From the ground up; a module may import from its own floor and those below.
 FLOORS = (
-    ("exceptions", "probability", "_lazy", "_palette", "_threads"),
+    ("exceptions", "probability", "_lazy", "_palette", "_progress", "_threads"),
     ("validation",),
     ("_features", "_novelty", "_unknown"),
     ("stages",),

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
+from shoal._progress import listening
 from shoal.analysis._draws import Resample, draw_rows
 from shoal.analysis._resample import Resampler, proportions_resampler
 from shoal.base import LatentShiftEstimator
@@ -509,3 +510,15 @@ def test_bad_domains(clouds):
         model.bootstrap(bunch.X[some], bunch.domains[some])
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         model.bootstrap(bunch.X, bunch.domains, level=2)
+
+
+def test_resamples_are_counted():
+    X, domains, _ = make_latent_shift(
+        300, n_classes=2, n_domains=3, separation=3.0, random_state=1
+    )
+    model = DomainMixture(2, search=False, by="shift", random_state=0)
+    model.fit(X, domains)
+    told: list[float] = []
+    with listening(told.append):
+        model.bootstrap(X, domains, n_resamples=4, random_state=0)
+    assert told == [0.25, 0.5, 0.75, 1.0]

@@ -6,6 +6,7 @@ import re
 import pytest
 from numpy.testing import assert_allclose
 
+from shoal._progress import counted
 from shoal.cli._options import Speech
 from shoal.cli._output import Output, PlainLines, Stages, clock
 
@@ -49,6 +50,25 @@ def test_no_guess_at_the_time_left_from_little_work(seconds: float, share: float
     now.time = seconds
     stages.advance(share)
     assert stages.left is None
+
+
+def test_counted_work_moves_its_stage_on(capsys):
+    """And the time left that follows is right, once there is one."""
+    now, told = Clock(), []
+    with Output("toy").stages(PLAN) as stages:
+        stages.now, stages.begun = now, 0.0
+        stages.begin("read")
+        for _ in counted(range(50), 50):
+            now.time += 1.0
+            if stages.left is not None:
+                told.append(stages.left / (51.0 - now.time))
+        assert stages.share == 1
+    assert len(told) > 40
+    assert 0.5 < min(told)
+    assert max(told) < 2
+    assert list(counted("ab", 2)) == ["a", "b"]  # nobody listens any more
+    assert stages.share == 1
+    assert "[1/2] reading" in capsys.readouterr().err
 
 
 def test_an_unknown_stage_is_a_mistake():

@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal._progress import counted
 from shoal._threads import one_thread
 from shoal.analysis._draws import (
     Refit,
@@ -193,7 +194,8 @@ def bootstrap(
     seeds = check_random_state(random_state).randint(LARGEST, size=n_resamples)
     draws = np.empty((n_resamples, *estimator.prevalence_.shape))
     kept = np.zeros(X.shape[0], dtype=int)
-    for index, resample in enumerate(_resample(resampler.refit, seeds, n_jobs)):
+    refits = counted(_resample(resampler.refit, seeds, n_jobs), n_resamples)
+    for index, resample in enumerate(refits):
         draws[index] = estimator._add_up(resample.prevalence)
         kept += merged[resample.classes] == own
     n_rows = _count_rows(origin, X, codes, weight)

@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 
+from shoal._progress import listening
 from shoal.cli._messages import (
     COMMAND_LINE,
     FULL,
@@ -269,7 +270,8 @@ class Output:
             return
         console, verbose = self._console(sys.stderr), self.speech.verbose
         with stages_on(console, plan, verbose=verbose) as self.at:
-            yield self.at
+            with listening(self.at.advance):
+                yield self.at
 
     def begin(self, stage: str) -> None:
         """Announce a stage of the work before it begins."""

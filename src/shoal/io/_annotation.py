@@ -1,6 +1,10 @@
 """Classes beside the cells they belong to: in AnnData objects and in h5ad files."""
 
+import contextlib
+import io
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -164,8 +168,25 @@ class Annotation:
             _check_layout(file, source)
         with whole_file(out) as temporary:
             shutil.copyfile(source, temporary)
-            with h5py.File(temporary, "r+") as file:
+            with contextlib.redirect_stderr(io.StringIO()):
+                failed = self._filled(h5py, temporary)
+            if failed:
+                raise OSError(failed, os.strerror(failed), str(out))
+
+    def _filled(self, h5py: Any, path: Path) -> int:
+        """Write into a file; the number of the system's error, 0 if there was none.
+
+        HDF5 says an error of the disk in many ways, and prints it for all that is open.
+        """
+        try:
+            with h5py.File(path, "r+") as file:
                 self._fill(file)
+        except (OSError, RuntimeError) as error:
+            found = re.search(r"errno = (\d+)", str(error))
+            if found is None:
+                raise
+            return int(found[1])
+        return 0
 
     def _fill(self, file: Any) -> None:
         obs, uns = file["obs"], _group(file, "uns")

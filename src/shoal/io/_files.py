@@ -234,8 +234,9 @@ def n_of(count: int, thing: str) -> str:
 
 def require_columns(names: Iterable[str], known: Sequence[str], option: str) -> None:
     """Raise E107 for the first name that is not a column."""
+    present = set(known)
     for name in names:
-        if name not in known:
+        if name not in present:
             close = nearest(str(name), known)
             hint = f'nearest: "{close}"' if close else f"columns: {join(known, 8)}"
             raise InputError("E107", f'no column "{name}" ({option})', hint)

@@ -4,6 +4,7 @@ Rows in messages are counted from 1, the header left out, as the source has them
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -31,6 +32,9 @@ SPELLINGS = {
     "thousands separators": r"[-+]?\d{1,3}((,\d{3})+(\.\d+)?|(\.\d{3})+(,\d+)?)",
     "percent signs": r"[-+]?\d+([.,]\d+)? ?%",
 }
+WHOLE = re.compile(r"[-+]?\d+")
+# Whole numbers of at most so many digits are finite floats.
+LONGEST = 308
 
 
 def is_number(series: pd.Series) -> bool:
@@ -106,19 +110,29 @@ def _with_points(cells: pd.Series, written: Notation) -> pd.Series:
 
 
 def _parsed(cells: pd.Series) -> Array:
-    """Cells as floats, NaN for what is no number."""
+    """Cells as floats, NaN for what is no number.
+
+    Whole numbers of hundreds of digits are infinite as floats; pandas stops at them, or
+    takes them for text.
+    """
     try:
         found = pd.to_numeric(cells, errors="coerce")
-        return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
-    except OverflowError:  # whole numbers of hundreds of digits: as floats, infinite
-        return np.array([_parsed_one(cell) for cell in cells], dtype=np.float64)
+    except OverflowError:
+        found = pd.to_numeric(cells.map(_bounded), errors="coerce")
+    values = np.array(found.to_numpy(dtype=np.float64, na_value=np.nan))
+    lost = np.flatnonzero(np.isnan(values))
+    bounded = (_bounded(cell) for cell in cells.iloc[lost])
+    values[lost] = [one if isinstance(one, float) else np.nan for one in bounded]
+    return values
 
 
-def _parsed_one(cell: Any) -> float:
-    try:
-        return float(str(cell))
-    except ValueError:
-        return float("nan")
+def _bounded(cell: Any) -> Any:
+    """Infinity for a whole number too large for a float; other cells as they are."""
+    if isinstance(cell, str) and len(cell) > LONGEST and WHOLE.fullmatch(cell):
+        return float(cell)
+    if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+        return float("inf") if cell > 0 else float("-inf")
+    return cell
 
 
 def words(series: pd.Series, missing: Sequence[str] = ()) -> Array:

@@ -176,12 +176,14 @@ def plan_columns(
     require_columns(options.features or (), known, "features")
     require_columns(options.drop, known, "drop")
     plan = Plan(known)
+    dropped = set(options.drop)
+    asked = set(known if options.features is None else options.features)
     for name in known:
         if name in roles:
             plan.columns.append(Column(name, roles[name], GIVEN[roles[name]]))
-        elif name in options.drop:
+        elif name in dropped:
             plan.set_aside(name, "dropped", "dropped")
-        elif options.features is not None and name not in options.features:
+        elif name not in asked:
             plan.set_aside(name, "not among the features asked for", "not asked for")
         else:
             series = frame[name]
