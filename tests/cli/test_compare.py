@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import shoal
-from shoal.cli._tables import drawn_intervals
+from shoal.cli._current import drawn_intervals
 
 ISLANDS = (
     "island,ice,coast,note\nDream,1.5,north,x\nBiscoe,3,south,\nTorgersen,2,south,y\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
+from shoal.cli._current import current_records
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, PlaceOptions, load_model
 from shoal.cli._options import (
@@ -20,7 +21,7 @@ from shoal.cli._options import (
 )
 from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of
-from shoal.cli._tables import current_records, prevalence_table
+from shoal.cli._tables import prevalence_table
 from shoal.io._options import FileOptions
 from shoal.io._shown import is_text
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
+from shoal.cli._current import drawn_intervals
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._models import Model
 from shoal.cli._options import (
@@ -18,7 +19,7 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, running
-from shoal.cli._tables import drawn_intervals, shortened_table
+from shoal.cli._tables import shortened_table
 
 #: As a table, with all numbers, and as a figure.
 FILES = ("comparison.csv", "comparison.json", "comparison.png")

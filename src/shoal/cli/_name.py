@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
+from shoal.cli._current import current_counts, current_records, text_of
 from shoal.cli._messages import CommandError, read_json
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import (
@@ -21,11 +22,8 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, running
 from shoal.cli._report import draw, named
 from shoal.cli._tables import (
-    current_counts,
-    current_records,
     percent,
     plain_table,
-    text_of,
 )
 from shoal.exceptions import CodedError
 from shoal.io._shown import is_text

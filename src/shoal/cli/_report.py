@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import _runs
+from shoal.cli._current import fitted_classes
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import (
@@ -25,7 +26,6 @@ from shoal.cli._reading import (
     pictures_of,
     read_picture,
 )
-from shoal.cli._tables import fitted_classes
 from shoal.io._options import FileOptions
 
 MaybeData = Annotated[

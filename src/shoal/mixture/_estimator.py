@@ -251,7 +251,7 @@ class DomainMixture(FitsRows, HearsLooks):
         )
         rows, fit = self._fit_shift(X, codes, names, sample_weight, options, rng)
         self.route_ = only_route("shift", self.n_classes_)
-        if self._hears_both(X, len(names)):
+        if self._hears_both(rows):
             self._weigh(X, codes, sample_weight, rng)
         self._warn_about(rows, options, fit)
         return self
@@ -285,13 +285,13 @@ class DomainMixture(FitsRows, HearsLooks):
 
     # ---- looks --------------------------------------------------------------------
 
-    def _hears_both(self, X: Any, n_domains: int) -> bool:
+    def _hears_both(self, rows: TrainingRows) -> bool:
         return (
             self.by == "auto"
             and self.search
             and self.expansion == "auto"
-            and not is_sparse(X)
-            and X.shape[0] >= SETTINGS.route_rows_per_domain * n_domains
+            and not is_sparse(rows.X)
+            and rows.n_rows >= SETTINGS.route_rows_per_domain * rows.n_domains
         )
 
     def _hear_looks(self, X: Any, domains: Array, sample_weight: Any) -> None:
