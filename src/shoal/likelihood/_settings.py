@@ -79,7 +79,7 @@ class MixtureSettings:
     # A little confidence breaks near-ties of the likelihood in favour of classes that
     # can be told apart: one class cut in two costs nothing else. A search goes up from
     # there, never without: held-out rows of a small table cannot tell none from little
-    # (seen on one development table, phoneme with seed 0, whose labels were known then).
+    # (seen on a development table, phoneme with seed 0, whose labels were known then).
     first_confidence: float = 0.03
     confidences: tuple[float, ...] = (0.03, 0.1, 0.3)
     # Pseudo-counts in every class and domain, part of a row: no prevalence is ever
