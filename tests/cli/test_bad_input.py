@@ -276,7 +276,7 @@ READING = {
     ),
     "broken images": Case(broken_images, "check photos", "E143", 3, "a/0.png"),
     "images instead of columns": Case(
-        image_folder, "fit photos --k 2", "E124", 3, "photos", "embed"
+        image_folder, "fit photos --k 2", "E124", 3, "photos", "encoder"
     ),
     "an empty folder": Case(
         lambda folder: (folder / "empty").mkdir(), "fit empty", "E101", 3, "empty"

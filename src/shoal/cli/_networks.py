@@ -240,7 +240,7 @@ class Embedded:
         if not tuned.fine_tuned_:
             return tuned, model, table
         head = tuned.head_.set_names(model.class_names_)
-        return tuned, head, replace(table, X=tuned._check_rows(pixels))
+        return tuned, head, _of_features(table, tuned._check_rows(pixels))
 
     def _tune(self, whole: Any, pixels: Any, table: "Table") -> Any:
         from shoal.vision._settings import FineTuning
@@ -286,11 +286,16 @@ def with_features(
     features, projection = project_features(units, min(fewer, NUMBERS.most_components))
     schema = replace(table.schema, size=size)
     source = table.source | taught_with(encoder.encoder)
-    names = [f"x{index}" for index in range(features.shape[1])]
-    table = replace(table, X=features, schema=schema, feature_names=names, frame=None)
-    table = replace(table, source=source)
+    table = replace(table, schema=schema, source=source, frame=None)
     asked = (size, place, encoder.learns, work.seed)
-    return table, Embedded(net, projection, listed.root, *asked)
+    embedded = Embedded(net, projection, listed.root, *asked)
+    return _of_features(table, features), embedded
+
+
+def _of_features(table: "Table", features: Any) -> "Table":
+    """The table with a network's outputs as its columns."""
+    names = [f"x{index}" for index in range(features.shape[1])]
+    return replace(table, X=features, feature_names=names)
 
 
 def _listed(table: "Table") -> "ImageList":
