@@ -62,7 +62,8 @@ def find_instrument(case: Case) -> Finding | None:
     if drift is None:
         return None
     topic = Topic("W124", ALIKE, "label shift", quiet=True)
-    found = drift["instruments"]
+    told = drift["instruments"]
+    found = [one for one in told if one["size"] >= THRESHOLDS.unit_least]
     sure = [one for one in found if one["beyond"] > _sure_unit(one["beyond_error"])]
     # first in the list: what a class of the domain's own explains no better
     perhaps = _many_domains(drift) and any(
