@@ -220,10 +220,8 @@ def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, str]
         plan["choose"] = "choosing the number of classes"
     plan["fit"] = "finding the classes"
     plan |= {key: stage for key, stage in more.items() if key == "tune"}
-    plan |= {
-        "diagnose": "asking whether to trust them",
-        "intervals": f"intervals: {settings.n_resamples} resamples",
-    }
+    plan["diagnose"] = "asking whether to trust them"
+    plan["intervals"] = f"intervals: {settings.n_resamples} resamples"
     if settings.n_reruns:
         n_fits = settings.n_reruns + 2
         plan["rerun"] = f"other seeds and numbers of classes: {n_fits}"
