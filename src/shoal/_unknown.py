@@ -257,7 +257,9 @@ def learn_strangers(
     rejected = _familiar(novelty, class_given_x, quantiles) <= _levels()
     known = _means(rejected, classes, n_classes)
     unknown = np.full_like(known, np.nan)
-    for left_out in np.flatnonzero(counts >= SETTINGS.least_rows):
+    # of a class that has all rows, nothing would be left
+    told = (counts >= SETTINGS.least_rows) & (counts < len(classes))
+    for left_out in np.flatnonzero(told):
         others = np.arange(n_classes) != left_out
         apart, rows = without[:, left_out], classes == left_out
         seen = _quantiles(apart[~rows], classes[~rows], n_classes)[others]

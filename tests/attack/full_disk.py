@@ -73,7 +73,12 @@ def attack(case: str, *, every: int = 1, once: bool = False) -> dict[str, Any]:
         command = [sys.executable, "-m", "tests.attack.full_disk", *words]
         done = subprocess.run(
             command,
-            env=os.environ | {"LD_PRELOAD": str(shim), "OMP_NUM_THREADS": "1"},
+            env=os.environ
+            | {
+                "LD_PRELOAD": str(shim),
+                "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # of the tests
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -89,7 +94,7 @@ def attack(case: str, *, every: int = 1, once: bool = False) -> dict[str, Any]:
 
 def make_rows(root: Path) -> None:
     """Small tables of two classes that every command can read, and a run of them."""
-    from tests.support.cells import write_cells
+    from support.cells import write_cells
 
     rng = np.random.default_rng(0)
     label = rng.integers(2, size=90)

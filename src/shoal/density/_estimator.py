@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal._novelty import novelty_quantiles
-from shoal._unknown import Strangers, draw_classes, learn_strangers, sampled_rows
+from shoal._unknown import Strangers
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
@@ -29,10 +29,14 @@ from shoal.density._gaussian import (
     class_means,
     expected_rows,
     nearest_squares,
-    nearest_without,
     reorder,
 )
-from shoal.density._refit import climb_out_of_fold, evidence_on_a_sample, resampler
+from shoal.density._refit import (
+    climb_out_of_fold,
+    evidence_on_a_sample,
+    resampler,
+    strangers_to,
+)
 from shoal.density._starts import DensityOptions, check_tail
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
@@ -199,7 +203,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
         solution = find_solution(rows, n_classes, kinds, self.drift, options, rng)
         self._keep(solution, names, weight)
         self.novelty_quantiles_ = novelty_quantiles(self._novelty(X))
-        self.strangers_ = self._learn_strangers(X, codes, rng)
+        self.strangers_ = strangers_to(self, X, codes, rng)
         self.labels_ = self._most_probable(X, codes)
         self._warn_about(solution)
         return self
@@ -414,18 +418,6 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
 
     def _strangers(self) -> Strangers | None:
         return vars(self).get("strangers_")
-
-    def _learn_strangers(
-        self, X: Array, codes: Array, rng: np.random.Generator
-    ) -> Strangers:
-        """Of a sample; without a class means without its components."""
-        some = sampled_rows(X.shape[0], rng)
-        X, codes = X[some], codes[some]
-        read = self.columns_.read(X)
-        without = nearest_without(*read, self.density_)
-        classes = draw_classes(self._posterior(X, codes, None), rng)
-        given = self._class_given_x(X)
-        return learn_strangers(self._novelty(X), without, given, classes, codes)
 
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = super()._with_domain(domains, prevalence)
