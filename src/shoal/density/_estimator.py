@@ -31,13 +31,9 @@ from shoal.density._gaussian import (
     nearest_squares,
     reorder,
 )
-from shoal.density._refit import (
-    climb_out_of_fold,
-    evidence_on_a_sample,
-    resampler,
-    strangers_to,
-)
+from shoal.density._refit import climb_out_of_fold, evidence_on_a_sample, resampler
 from shoal.density._starts import DensityOptions, check_tail
+from shoal.density._strangers import strangers_to
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
 from shoal.validation import (
@@ -298,8 +294,7 @@ class DensityMixture(FitsRows, LatentShiftEstimator):
         for name, (of_rows, of_domains) in solution.judged.items():
             self.held_out_[name] = (of_domains.mean, of_domains.standard_error())
             self.held_out_rows_[name] = (of_rows.mean, of_rows.standard_error())
-        self.start_ = solution.start
-        self.history_ = fit.history
+        self.start_, self.history_ = solution.start, fit.history
         self.n_iter_ = len(fit.history)
         self.converged_ = fit.converged
 

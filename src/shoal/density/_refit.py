@@ -8,7 +8,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shoal._rank import RankResult, supported_rank
-from shoal._unknown import Strangers, draw_classes, learn_strangers, sampled_rows
 from shoal.analysis._choose import Evidence, rank_clusters, smooth
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._refits import Trials
@@ -17,7 +16,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.density._choose import best_shape, fit_without, moving, search_sample
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
-from shoal.density._gaussian import Density, Rows, nearest_without
+from shoal.density._gaussian import Density, Rows
 from shoal.density._starts import (
     DensityOptions,
     best_fit,
@@ -151,18 +150,3 @@ def _rank_of_clusters(rows: Rows, rng: np.random.Generator) -> RankResult:
     n_clusters = rank_clusters(len(rows.X), rows.n_domains)
     labels = kmeans_labels(rows, n_clusters, seed)
     return supported_rank(labels, rows.codes, random_state=seed)
-
-
-def strangers_to(
-    model: Any, X: Array, codes: Array, rng: np.random.Generator
-) -> Strangers:
-    """How strange rows of an unknown class would be to a fitted DensityMixture.
-
-    Learned from a sample; without a class means without its components.
-    """
-    some = sampled_rows(X.shape[0], rng)
-    X, codes = X[some], codes[some]
-    without = nearest_without(*model.columns_.read(X), model.density_)
-    classes = draw_classes(model._posterior(X, codes, None), rng)
-    given = model._class_given_x(X)
-    return learn_strangers(model._novelty(X), without, given, classes, codes)
