@@ -130,7 +130,7 @@ def test_rows_unlike_training_are_told(cli, fitted: Path, tmp_path: Path):
 
 
 def test_progress_of_a_long_prediction(cli, fitted: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("shoal.cli._output.NUMBERS", Numbers(plain_every=0.0))
+    monkeypatch.setattr("shoal.cli._stages.NUMBERS", Numbers(plain_every=0.0))
     ended = cli("predict", "run", "penguins.csv")
     assert "% of it done" in ended.stderr
 

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from shoal._progress import counted
 from shoal.cli._options import Speech
-from shoal.cli._output import Output, PlainLines, Stages, clock
+from shoal.cli._output import Output
+from shoal.cli._stages import PlainLines, Stages, clock
 
 PLAN = {"read": "reading", "fit": "fitting"}
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli import _networks
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import NUMBERS, Results, Speech, Work, with_groups, working
-from shoal.cli._output import Output, Stages, running
+from shoal.cli._output import Output, running
 from shoal.cli._runs import filled_folder, refuse_existing
+from shoal.cli._stages import Stages
 from shoal.exceptions import CodedError
 
 if TYPE_CHECKING:

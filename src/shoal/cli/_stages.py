@@ -1,0 +1,173 @@
+"""The stages of a command's work: a bar on a terminal, plain lines in a log."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from shoal.cli._options import NUMBERS
+from shoal.io._shown import visible
+
+
+@dataclass
+class Stages:
+    """Where a command is in its plan.
+
+    Parameters
+    ----------
+    plan : mapping of str to str
+        What is going on in each stage, by a short key, in order.
+    say : callable
+        Called with this object whenever a stage begins or moves on.
+    now : callable, default=time.monotonic
+        The clock.
+    """
+
+    plan: Mapping[str, str]
+    say: Callable[["Stages"], None]
+    now: Callable[[], float] = time.monotonic
+    current: str = ""
+    share: float = 0.0
+    begun: float = field(init=False)
+    stage_begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = self.stage_begun = self.now()
+
+    def begin(self, key: str) -> None:
+        """Announce the stage ``key`` before its work begins."""
+        if key not in self.plan:
+            raise KeyError(f"no stage {key!r} in {list(self.plan)}")
+        self.current, self.share, self.stage_begun = key, 0.0, self.now()
+        self.say(self)
+
+    def advance(self, share: float) -> None:
+        """Tell how much of the current stage is done, from 0 to 1."""
+        self.share = min(max(share, 0.0), 1.0)
+        self.say(self)
+
+    @property
+    def number(self) -> int:
+        """Number of the current stage, from 1."""
+        return list(self.plan).index(self.current) + 1
+
+    @property
+    def text(self) -> str:
+        """What is going on now."""
+        return self.plan[self.current]
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the command began to work."""
+        return self.now() - self.begun
+
+    @property
+    def done(self) -> float:
+        """Stages behind us, and the share of this one, of all."""
+        return (self.number - 1 + self.share) / len(self.plan)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left of this stage, as its counted work went so far; None: unknown.
+
+        What a later stage will take depends on what this one finds: nobody knows.
+        """
+        gone = self.now() - self.stage_begun
+        if gone < NUMBERS.first_seconds or self.share < NUMBERS.first_share:
+            return None
+        return gone * (1 - self.share) / self.share
+
+
+@contextmanager
+def stages_on(
+    console: Any, plan: Mapping[str, str], *, verbose: bool = False
+) -> Iterator[Stages]:
+    """Stages shown on stderr: a bar on a terminal, plain lines in a log or a pipe.
+
+    ``verbose`` makes lines everywhere, each with the memory that was needed so far.
+    """
+    if verbose or not sys.stderr.isatty():
+        yield Stages(plan, PlainLines(verbose))
+    else:
+        with _bar(console, plan) as stages:
+            yield stages
+
+
+@dataclass
+class PlainLines:
+    """Says stages as lines of text, and a long one again now and then."""
+
+    verbose: bool = False
+    key: str = ""
+    said: float = 0.0
+
+    def __call__(self, stages: Stages) -> None:
+        """One line, if there is something new to say."""
+        new = stages.current != self.key
+        if not new and stages.elapsed - self.said < NUMBERS.plain_every:
+            return
+        self.key, self.said = stages.current, stages.elapsed
+        part = "" if new else f", {stages.share:.0%} of it done"
+        line = f"[{stages.number}/{len(stages.plan)}] {stages.text}{part}"
+        memory = _memory() if self.verbose else ""
+        print(visible(line + _times(stages) + memory), file=sys.stderr, flush=True)
+
+
+def _times(stages: Stages) -> str:
+    """The time gone, and what is left of this stage where that is known."""
+    if stages.elapsed < 1:
+        return ""
+    left = _left(stages)
+    return f" ({clock(stages.elapsed)} gone{left and ', '}{left})"
+
+
+def _left(stages: Stages) -> str:
+    if stages.left is None:
+        return ""
+    return f"about {clock(stages.left)} left of this step"
+
+
+def _memory() -> str:
+    """Most memory that this process has held; nothing where no system call tells."""
+    try:
+        import resource
+    except ImportError:
+        return ""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f" [{peak / (1e6 if sys.platform == 'darwin' else 1e3):,.0f} MB]"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as minutes and seconds, or hours."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def _bar(console: Any, plan: Mapping[str, str]) -> Iterator[Stages]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        TextColumn("{task.fields[step]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=1.0, left="", step="")
+
+        def say(stages: Stages) -> None:
+            progress.update(
+                task,
+                completed=stages.done,
+                description=stages.text,
+                left=_left(stages),
+                step=f"{stages.number}/{len(plan)}",
+                refresh=True,  # before the work begins, not a tenth of a second later
+            )
+
+        yield Stages(plan, say)
