@@ -1,8 +1,11 @@
 """What the page lets through to the command line."""
 
+import json
+
 import pytest
 
 from shoal.app._jobs import BadRequestError, Job, JobStore, fit_arguments, safe_name
+from shoal.app._remarks import with_names
 
 
 def test_options_become_arguments():
@@ -48,6 +51,22 @@ def test_progress_is_what_the_command_said_last(tmp_path):
     lines = "[1/6] reading x\n[2/6] finding the classes (0:01 gone)\nnoise\n"
     (job.folder / "progress.log").write_text(lines)
     assert job.progress() == {"stage": 2, "stages": 6, "text": "finding the classes"}
+
+
+def test_remarks_call_classes_by_their_names(tmp_path):
+    """Where a class is meant, and nowhere else."""
+    summary = tmp_path / "summary.json"
+    reason = "Some classes occur in one domain: {c1} only in c1, {c0} only in c2."
+    summary.write_text(json.dumps({"checks": {"findings": [{"reason": reason}]}}))
+    printed = reason.replace("{", "").replace("}", "")
+    messages = [{"code": "W139", "text": printed}, {"code": "W148", "text": "c1: -9"}]
+    assert with_names(messages, summary, {}) == messages
+    assert with_names(messages, tmp_path / "none.json", {"c0": "A"}) == messages
+    told = with_names(messages, summary, {"c1": "Gentoo", "c0": "{c1}"})
+    assert [one["text"] for one in told] == [
+        "Some classes occur in one domain: Gentoo only in c1, {c1} only in c2.",
+        "c1: -9",
+    ]
 
 
 def test_a_run_whose_page_was_stopped_is_known_after_a_restart(tmp_path):

@@ -42,7 +42,6 @@ def preview(path: Path) -> Record:
         "candidates": [name for name, _ in domain_candidates(frame)],
         "head": known[: PAGE.preview_columns],
         "rows": [[_cell(one) for one in row] for row in shown.to_numpy(dtype=object)],
-        "gaps": bool(frame.isna().to_numpy().any()),
     }
 
 

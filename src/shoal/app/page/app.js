@@ -121,7 +121,7 @@
     get("preview").replaceChildren(head, body);
     const before = known.options ?? {};
     get("label").value = before.label ?? (table.columns.find((one) => one.label)?.name ?? "");
-    get("impute").value = before.impute ?? (table.gaps ? "median" : "");
+    get("impute").value = before.impute ?? "";
     get("k").value = before.k ?? "";
     choose(before.domain ?? table.candidates[0] ?? "");
     show("choose", "ask");
