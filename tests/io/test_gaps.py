@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from shoal.exceptions import InputError
 from shoal.io import batches, read
 from shoal.io._settings import READING
+from shoal.io.table._missing import legible
 from shoal.io.table._schema import Schema
 
 N_ROWS = 120
@@ -107,6 +108,21 @@ def test_a_column_that_a_domain_lacks_stops(frame: pd.DataFrame) -> None:
         one.code
         for one in read(with_gaps(tiny, "mass", range(4)), domain="site").messages
     ]
+
+
+def test_cells_are_shown_as_the_numbers_that_they_are(frame: pd.DataFrame) -> None:
+    """Also beside a gap, and a gap as one."""
+    text = frame.assign(
+        size=[f"{cell:.2f}".replace(".", ",") for cell in frame["size"]]
+    )
+    text.loc[3, "size"] = "-"
+    table = read(text, domain="site")
+    shown = legible(table.frame, table.schema)
+    assert_array_equal(shown["size"], frame["size"].round(2).mask(frame.index == 3))
+    assert shown["sex"].equals(table.frame["sex"])
+    assert table.frame["size"][0] == text["size"][0]
+    assert legible(None, table.schema) is None
+    assert_array_equal(table.schema.encode(shown), table.X)
 
 
 def test_nothing_is_filled_in_where_it_must_not_be(frame: pd.DataFrame) -> None:

@@ -81,7 +81,6 @@ class PageContent:
 
     status = STATUS
     unproven = UNPROVEN
-    most_domains = SETTINGS.domains_drawn
     most_panels = MOST_PANELS
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from shoal.report._alone import drawn
 from shoal.report._settings import SETTINGS
 
 Record = dict[str, Any]
@@ -79,7 +80,11 @@ class View:
         self.domains = summary["domains"]
         self.prevalence = summary["prevalence"]
         self.names = {group["id"]: group["name"] for group in self.classes}
-        self.shown = self._most_different()
+        sizes, thin = (
+            [domain[name] for domain in self.domains] for name in ("rows", "thin")
+        )
+        # domains that pictures show, and which of many these are
+        self.shown, self.shown_which = drawn(self.estimate, sizes, thin)
         self._tokens = re.compile(r"\{(c\d+)\}")
 
     @property
@@ -138,19 +143,6 @@ class View:
         low, high = (percent(edge) for edge in between)
         level = percent(self.prevalence["level"])
         return f"{said}, very likely ({level}) between {low} and {high}."
-
-    def _most_different(self) -> list[int]:
-        """Domains that pictures show: all, or those furthest from the mean mix."""
-        table = self.estimate
-        if len(table) <= SETTINGS.domains_drawn:
-            return list(range(len(table)))
-        mean = [sum(column) / len(table) for column in zip(*table, strict=True)]
-        away = [
-            max(abs(share - middle) for share, middle in zip(row, mean, strict=True))
-            for row in table
-        ]
-        order = sorted(range(len(table)), key=lambda d: (-away[d], d))
-        return sorted(order[: SETTINGS.domains_drawn])
 
 
 # ---- tables that others read out of a summary, and new names for its classes ---------

@@ -15,7 +15,7 @@ from shoal.exceptions import InputError
 from shoal.io._files import n_of
 from shoal.io._notation import Notation
 from shoal.io._settings import READING
-from shoal.io.table._cells import numbers, row_number, words
+from shoal.io.table._cells import is_text, numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._table import Message
 
@@ -131,6 +131,22 @@ def count_filled(frame: pd.DataFrame | None, schema: Any) -> dict[str, int]:
         gaps = gaps_of(feature, frame[feature.name], schema.notation)
         found[feature.name] = int(gaps.sum())
     return {name: count for name, count in found.items() if count}
+
+
+def legible(frame: pd.DataFrame | None, schema: Any) -> pd.DataFrame | None:
+    """The rows as people read them: numbers written as text become numbers.
+
+    A column of which some cells are ``-`` is text in a file with decimal commas, and
+    the one beside it is not: side by side they would be written differently.
+    """
+    if frame is None or schema is None:
+        return frame
+    written = {
+        one.name: numbers(frame[one.name], schema.notation)[0]
+        for one in schema.features
+        if one.kind == "number" and one.name in frame and is_text(frame[one.name])
+    }
+    return frame.assign(**written)
 
 
 def complete_rows(frame: pd.DataFrame, schema: "Schema") -> tuple[Array, list[Message]]:
