@@ -5,6 +5,7 @@ import json
 import pytest
 
 from shoal.app._jobs import BadRequestError, Job, JobStore, fit_arguments, safe_name
+from shoal.app._preview import preview
 from shoal.app._remarks import with_names
 
 
@@ -90,3 +91,17 @@ def test_a_job_can_be_forgotten(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(BadRequestError, match="nothing is running for this table"):
         job.cancel()
+
+
+def test_the_preview_shows_a_table_as_it_will_be_read(tmp_path):
+    """Numbers with decimal commas as numbers; blanks make no further place."""
+    lines = ["size;site"] + [
+        f"{3 + n // 7},{n % 7};{('Moor', 'Heath ', 'Moor ')[n % 3]}" for n in range(60)
+    ]
+    lines[1] = "-;Moor"
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(lines))
+    shown = preview(path)
+    assert shown["candidates"] == ["site"]
+    assert shown["rows"][:2] == [["", "Moor"], ["3.1", "Heath"]]
+    assert shown["columns"][1]["n_values"] == 2

@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from shoal.exceptions import InputError
 from shoal.io import batches, read
 from shoal.io._settings import READING
+from shoal.io.table._domains import domain_candidates
 from shoal.io.table._missing import legible
 from shoal.io.table._schema import Schema
 
@@ -140,3 +141,19 @@ def test_nothing_is_filled_in_where_it_must_not_be(frame: pd.DataFrame) -> None:
     X[7, 1] = np.nan
     with pytest.raises(InputError, match="1 missing or infinite"):
         read(X, domain=["a", "b"] * 40)
+
+
+def test_candidates_for_the_domain_are_those_of_the_table_as_read() -> None:
+    """Decimal commas with a gap are numbers, and blanks make no place of their own."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": [f"{cell:.1f}".replace(".", ",") for cell in rng.normal(9, 2, 200)],
+            "place": np.resize(["Moor", "Heath ", "Moor ", "Heath", "Wood"], 200),
+        }
+    )
+    frame.loc[::20, "size"] = "-"
+    assert domain_candidates(frame) == [("place", 3)]
+    with pytest.raises(InputError, match=r"candidates: place \(3 values\)$"):
+        read(frame)
+    assert frame["size"][0] == "-"  # the caller's own stays as it was

@@ -236,7 +236,9 @@ class Tabulation:
                 raise InputError("E107", f'no "{name}" in obs', hint)
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
-            raise ask_for_domain(self.frame, matrix=self.matrix is not None)
+            decimal = self.options.decimal or self.content.decimal
+            matrix = self.matrix is not None
+            raise ask_for_domain(self.frame, matrix=matrix, decimal=decimal)
 
     def _decimal(self) -> str:
         """How text writes numbers: as told, as the file shows, as the cells do."""

@@ -183,7 +183,9 @@
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
     get("verdict").textContent = words;
     get("verdict").className = `verdict ${kind}`;
-    const remarks = [known.evidence, ...known.messages.map((one) => `${one.text} ${one.hint}`)];
+    // what can be done in a terminal alone is no help here
+    const sentence = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
+    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [text, hint.includes("--") ? "" : hint].map(sentence).join(" "))];
     get("remarks").replaceChildren(...remarks.map((text) => make("li", text)));
     const names = Object.fromEntries(known.classes.map((one) => [one.id, one.name]));
     const head = make("thead"), body = make("tbody");
