@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ ELSEWHERE = {
     for name, value in os.environ.items()
     if not name.startswith(("PYTHON", "COV", "PYTEST", "VIRTUAL_ENV"))
 } | {"OMP_NUM_THREADS": "1"}
+LEFT_BEHIND = shutil.ignore_patterns("*.egg-info", "__pycache__")
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +42,12 @@ def run(*command: Any, cwd: Path) -> str:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Programs of a fresh environment with the wheel of this folder."""
     place = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", ROOT, cwd=place)
+    # of a copy: what a build leaves behind would be in the next one
+    source = place / "source"
+    shutil.copytree(ROOT / "src", source / "src", ignore=LEFT_BEHIND)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", source, cwd=place)
     (wheel,) = place.glob("shoal-*.whl")
     assert wheel.stat().st_size < 2e6
     run(sys.executable, "-m", "venv", "fresh", cwd=place)
