@@ -409,6 +409,45 @@ def test_points_are_left_out_before_the_page_grows_too_large(thousand, parse):
     assert thousand["cards"][0]["exemplars"][0]["rows"][3:]  # not changed itself
 
 
+def test_domains_beyond_the_first_thousand_go_before_any_picture(thousand, parse):
+    """A page of thousands stays below its size, and says where the rest is."""
+    times = 2
+    shares = {
+        name: values * times if isinstance(values, list) else values
+        for name, values in thousand["prevalence"].items()
+    }
+    domains = [
+        domain | {"name": f"{domain['name']}-{part}", "rows": 20 - part}
+        for part in range(times)
+        for domain in thousand["domains"]
+    ]
+    size = thousand["size"] | {"domains": len(domains)}
+    many = thousand | {"domains": domains, "prevalence": shares, "size": size}
+    full = len(render(many, max_mb=15).encode()) / 1e6
+    text, left_out = _fit(many, full - 0.1, None)
+    assert len(text.encode()) <= (full - 0.1) * 1e6
+    assert left_out == ["all but the 1,000 largest of 2,000 domains in the table"]
+    tree = parse(text)
+    table = tree.one(id="table-where").one("tbody")
+    names = [row.one("th").text for row in table.all("tr")]
+    assert len(names) == 1_000
+    assert all(name.startswith(f"{domains[d]['name']}") for d, name in enumerate(names))
+    assert "the table below has the 1,000 largest" in tree.text
+    assert len(embedded(text)["domains"]) == 2_000
+    # smaller still: nothing to download, and no button that would
+    text, left_out = _fit(many, len(text.encode()) / 1e6 - 0.1, None)
+    assert left_out[1:] == ["tables to download from this page"]
+    assert set(embedded(text)) == {"schema", "classes"}
+    assert 'data-download="prevalence.csv"' not in text
+    assert 'data-download="names.json"' in text
+
+
+def embedded(text):
+    """The results that a page holds for programs."""
+    found = re.search(r'id="results">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found[1])
+
+
 def test_a_page_that_cannot_shrink_says_so(summary):
     text, left_out = _fit(summary, 0.05, None)
     size = len(text.encode()) / 1e6
