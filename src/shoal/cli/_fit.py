@@ -355,7 +355,7 @@ def summary_of(
     output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
 ) -> dict[str, Any]:
     """All that the report says, as a dict."""
-    from shoal.io.table._missing import count_filled
+    from shoal.io.table._missing import count_filled, legible
     from shoal.report import summarize
 
     table = fitted.table
@@ -364,7 +364,7 @@ def summary_of(
         table.X,
         table.domains,
         feature_names=table.feature_names or None,
-        frame=table.frame,
+        frame=legible(table.frame, table.schema),
         ids=table.ids,
         labels=table.labels,
         intervals=fitted.intervals,

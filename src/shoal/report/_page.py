@@ -16,15 +16,13 @@ from shoal.io._files import write_whole
 from shoal.io._shown import visible
 from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
+from shoal.report._detail import Detail, cut, steps_for
 from shoal.report._settings import SETTINGS
 from shoal.report._view import (
     HARD_STOP_MB,
     MEGABYTE,
     SCHEMA,
-    STEPS,
-    Detail,
     View,
-    cut,
     fixed,
     percent,
     points,
@@ -81,7 +79,6 @@ class PageContent:
 
     status = STATUS
     unproven = UNPROVEN
-    most_domains = SETTINGS.domains_drawn
     most_panels = MOST_PANELS
 
     def __init__(
@@ -107,7 +104,15 @@ class PageContent:
 
     def results(self) -> Record:
         """What a program may want of the page."""
-        return {key: self.summary[key] for key in RESULTS}
+        keys = RESULTS if self.detail.data else ("schema", "classes")
+        return {key: self.summary[key] for key in keys}
+
+    @property
+    def table_domains(self) -> list[int]:
+        """Domains in the table of shares: all, or the largest, in their order."""
+        sizes = [domain["rows"] for domain in self.summary["domains"]]
+        order = sorted(range(len(sizes)), key=lambda d: (-sizes[d], d))
+        return sorted(order[: self.detail.table_rows])
 
     # ---- verdict and names --------------------------------------------------------
 
@@ -260,8 +265,9 @@ def render(
     summary : dict
         Of :func:`shoal.report.summarize`, or the same read back from JSON.
     max_mb : float, default=5
-        Size to stay below, at most 15. Pictures, rows and points are left out, in this
-        order, until the page fits; the page says what was left out.
+        Size to stay below, at most 15. Domains beyond the first thousand in tables,
+        pictures, rows and points are left out, in this order, until the page fits; the
+        page says what was left out.
     sections : sequence of str, default=None
         Some of :data:`SECTIONS`; all when None. The verdict is always there.
 
@@ -315,9 +321,7 @@ def _fit(
         )
     wanted, summary = _check_sections(sections), _shown(summary)
     left_out: list[str] = []
-    for detail in STEPS:
-        if detail.said and not _matters(summary, detail):
-            continue
+    for detail in steps_for(summary):
         left_out = left_out + [detail.said] if detail.said else []
         text = _build(cut(summary, detail), detail, wanted, left_out)
         if len(text.encode()) <= max_mb * MEGABYTE:
@@ -339,25 +343,6 @@ def _shown(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_shown(key): _shown(one) for key, one in value.items()}
     return [_shown(one) for one in value] if isinstance(value, list) else value
-
-
-def _matters(summary: Mapping[str, Any], detail: Detail) -> bool:
-    """Whether a step saves anything here: not every page has pictures."""
-    if "map" in detail.said:
-        return bool(summary["maps"])
-    if "pictures" in detail.said:
-        return any(_pictures(summary))
-    return any(card["exemplars"] for card in summary["cards"])
-
-
-def _pictures(summary: Mapping[str, Any]) -> list[str]:
-    return [
-        row["image"]
-        for card in summary["cards"]
-        for rows in (card["borderline"], *(home["rows"] for home in card["exemplars"]))
-        for row in rows
-        if "image" in row
-    ]
 
 
 def _check_sections(sections: Sequence[str] | None) -> list[str]:

@@ -11,6 +11,8 @@ class ReportSettings:
     ----------
     domains_drawn : int
         Pictures show the domains that differ most; the tables have all of them.
+    table_rows : int
+        Domains that a table has where all of them would make the page too large.
     homes, homes_of_exemplars : int
         Domains that the card of a class lists, and that it has example rows of.
     exemplars, borderline, candidates : int
@@ -49,6 +51,7 @@ class ReportSettings:
     """
 
     domains_drawn: int = 50
+    table_rows: int = 1_000
     homes: int = 12
     homes_of_exemplars: int = 6
     exemplars: int = 4
