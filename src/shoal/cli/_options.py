@@ -111,6 +111,10 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             own = {one.name: _taken(one, given.pop(one.name)) for one in fields(group)}
             given[name] = group(**own)
+        if any(getattr(given[name], "engine", None) == "ray" for name in groups):
+            from shoal.cli._apart import run_apart
+
+            run_apart(debug=given["speech"].debug)
         command(**given)
 
     parameters = [
