@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
     from shoal.analysis._draws import mixture_proportions
+    from shoal.analysis._explain import RowExplanation
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
 
@@ -20,6 +21,7 @@ __all__ = [
     "Finding",
     "Intervals",
     "NClassesChoice",
+    "RowExplanation",
     "UnknownShare",
     "mixture_proportions",
 ]
@@ -33,6 +35,7 @@ __getattr__, __dir__ = _lazy_names(
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
+        "RowExplanation": "shoal.analysis._explain",
         "UnknownShare": "shoal._unknown",
         "mixture_proportions": "shoal.analysis._draws",
     },
