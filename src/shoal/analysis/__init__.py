@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from shoal.analysis._explain import RowExplanation
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
+    from shoal.analysis.update import ModelUpdate, RunDifference
 
 __all__ = [
     "Adaptation",
     "MixComparison",
+    "ModelUpdate",
+    "RunDifference",
     "Diagnosis",
     "Finding",
     "Intervals",
@@ -36,6 +39,8 @@ __getattr__, __dir__ = _lazy_names(
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
         "RowExplanation": "shoal.analysis._explain",
+        "ModelUpdate": "shoal.analysis.update",
+        "RunDifference": "shoal.analysis.update",
         "UnknownShare": "shoal._unknown",
         "mixture_proportions": "shoal.analysis._draws",
     },

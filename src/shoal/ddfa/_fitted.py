@@ -55,6 +55,7 @@ class FittedStages(LatentShiftEstimator):
     # ---- hooks --------------------------------------------------------------------
 
     _fits_in_parts = True
+    _grows = True
 
     def _used_columns(self, X: Any) -> Any:
         return X if self.varying_.all() else X[:, self.varying_]

@@ -20,6 +20,8 @@ class FittedDensity(LatentShiftEstimator):
     density_: Density
     novelty_quantiles_: Array
 
+    _grows = True
+
     def _novelty(self, X: Any) -> Array:
         """Squared distance to the nearest component, as a mean over seen columns."""
         return nearest_squares(*self.columns_.read(X), self.density_)

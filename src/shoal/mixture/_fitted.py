@@ -50,6 +50,7 @@ class FittedMixture(LatentShiftEstimator):
     _accept_sparse = True
     _block_rows = SETTINGS.predict_rows
     _fits_in_parts = True
+    _grows = True
 
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
@@ -143,6 +144,10 @@ class FittedMixture(LatentShiftEstimator):
 
     def _pseudo_counts(self, n_rows: int) -> float:
         return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
+
+    def _larger(self, seed: int) -> Any:
+        """By shift alone: this is the fit that speaks."""
+        return super()._larger(seed).set_params(by="shift")
 
     def _reorder_classes(self, order: Array) -> None:
         super()._reorder_classes(order)
