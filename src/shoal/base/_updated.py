@@ -12,6 +12,7 @@ from shoal._unknown import Strangers
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base._estimator import LatentShiftEstimator
 from shoal.base._explained import UsualRow
+from shoal.base._hooks import VANISHING
 from shoal.base._merged import MergedClasses
 from shoal.probability import TINY
 
@@ -34,12 +35,21 @@ class UpdatedMixes(LatentShiftEstimator):
     domains : ndarray of shape (n_domains,)
         Those of the fit first.
     prevalence : ndarray of shape (n_domains, n_classes)
+    domain_weight : ndarray of shape (n_domains,), default=None
+        None: that of the fit, and of its mean domain for a new one.
     """
 
-    def __init__(self, estimator: Any, domains: Array, prevalence: Array) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        domains: Array,
+        prevalence: Array,
+        domain_weight: Array | None = None,
+    ) -> None:
         self.estimator = estimator
         self.domains = domains
         self.prevalence = prevalence
+        self.domain_weight = domain_weight
 
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Refuse: fit the original, then update again."""
@@ -48,18 +58,26 @@ class UpdatedMixes(LatentShiftEstimator):
         )
 
     def _settle(self, labels: Array) -> Self:
-        """Store what follows; a new domain weighs as much as the mean one."""
-        fit = self.estimator
-        known = np.asarray(fit.domain_weight_)
-        known = np.where(known > VANISHED, known, known.mean())
-        new = np.full(len(self.domains) - len(known), known.mean())
-        weight = np.append(known, new)
+        """Store what follows."""
+        fit, weight = self.estimator, self.domain_weight
+        if weight is None:
+            known = np.asarray(fit.domain_weight_)
+            known = np.where(known > VANISHED, known, known.mean())
+            new = np.full(len(self.domains) - len(known), known.mean())
+            weight = np.append(known, new)
         self._store(self.prevalence, self.domains, weight / weight.sum())
         self.n_features_in_ = fit.n_features_in_
         if hasattr(fit, "feature_names_in_"):
             self.feature_names_in_ = fit.feature_names_in_
         self.labels_ = labels
         return self
+
+    def _with_domain(self, domains: Array, prevalence: Array) -> Any:
+        weight = np.append(self.domain_weight_ * (1 - VANISHING), VANISHING)
+        mixes = np.vstack([self.prevalence_, prevalence])
+        extended = type(self)(self.estimator, domains, mixes, weight)
+        extended._settle(self.labels_).class_names_ = list(self.class_names_)
+        return extended
 
     # ---- prediction ---------------------------------------------------------------
 
