@@ -14,6 +14,7 @@ from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.analysis.compare import compare
+    from shoal.analysis.update import diff, update
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -32,8 +33,10 @@ __all__ = [
     "__version__",
     "choose_n_classes",
     "compare",
+    "diff",
     "load",
     "save",
+    "update",
 ]
 
 __getattr__, __dir__ = _lazy_names(
@@ -46,7 +49,9 @@ __getattr__, __dir__ = _lazy_names(
         "DomainMixture": "shoal.mixture",
         "choose_n_classes": "shoal.mixture",
         "compare": "shoal.analysis.compare",
+        "diff": "shoal.analysis.update",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
+        "update": "shoal.analysis.update",
     },
 )

@@ -157,6 +157,19 @@ def test_borderline_rows_have_the_smallest_margins(summary, penguins):
             assert second == np.argsort(proba[record["row"]])[-2]
 
 
+def test_borderline_rows_say_why(summary, penguins):
+    data = penguins.data
+    for card in summary["cards"]:
+        for record in card["borderline"]:
+            row = record["row"]
+            found = penguins.model.explain(data.X[row], data.domains[row])
+            nats = np.array([one["nats"] for one in found.to_records()])
+            most = nats[np.argsort(-np.abs(nats), kind="stable")][:4]
+            assert_allclose([one["nats"] for one in record["why"]], most)
+            named = {one["part"] for one in record["why"]}
+            assert named <= {*data.feature_names, "(domain)", "(usual row)"}
+
+
 def test_score_is_that_of_the_metrics(summary, penguins):
     score, labels = summary["score"], penguins.data.labels
     classes = penguins.model.predict(penguins.data.X, penguins.data.domains)

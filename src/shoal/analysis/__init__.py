@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
     from shoal.analysis._draws import mixture_proportions
+    from shoal.analysis._explain import RowExplanation
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
+    from shoal.analysis.update import ModelUpdate, RunDifference
 
 __all__ = [
     "Adaptation",
     "MixComparison",
+    "ModelUpdate",
+    "RunDifference",
     "Diagnosis",
     "Finding",
     "Intervals",
     "NClassesChoice",
+    "RowExplanation",
     "UnknownShare",
     "mixture_proportions",
 ]
@@ -33,6 +38,9 @@ __getattr__, __dir__ = _lazy_names(
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
+        "RowExplanation": "shoal.analysis._explain",
+        "ModelUpdate": "shoal.analysis.update",
+        "RunDifference": "shoal.analysis.update",
         "UnknownShare": "shoal._unknown",
         "mixture_proportions": "shoal.analysis._draws",
     },

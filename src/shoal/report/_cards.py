@@ -10,6 +10,7 @@ from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
+from shoal.report._why import why
 from shoal.validation import is_sparse
 
 # ---- the verdict and the checks behind it --------------------------------------------
@@ -164,7 +165,8 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
                 for domain, own in _exemplars(rows, index, distance)
             ]
             card["borderline"] = [
-                viewer.show(row, index) | {"other": _second(rows.proba[row], index)}
+                viewer.show(row, index)
+                | {"other": _second(rows.proba[row], index), "why": why(rows, row)}
                 for row in _borderline(rows, index)
             ]
         cards.append(card)

@@ -27,6 +27,8 @@ class ReportSettings:
     columns, words : int
         Columns of an example row that are shown, the most telling first; words of a
         bag of them.
+    reasons : int
+        Parts of the evidence for a borderline row.
     cell_letters, snippet_letters, parameter_letters : int
         Longer cells, texts and settings are cut.
     text_rows : int
@@ -62,6 +64,7 @@ class ReportSettings:
     unsure: float = 0.8
     probability_bins: int = 10
     columns: int = 8
+    reasons: int = 4
     words: int = 8
     cell_letters: int = 60
     snippet_letters: int = 240
