@@ -150,8 +150,10 @@ class MixtureSettings:
     nearly_empty: float = 0.1
     # Rounds in which empty classes take a half of others.
     most_splits: int = 3
-    # Rows that a class must have to be cut in two.
+    # Rows that a class must have to be cut in two, and iterations that tell the halves
+    # apart before they are compared.
     least_split: int = 10
+    split_joint: int = 15
 
     # ---- the number of classes: a curve at a fraction of the cost of a fit ----
 
