@@ -14,6 +14,7 @@ from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.analysis.compare import compare
+    from shoal.analysis.trend import trend
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -34,6 +35,7 @@ __all__ = [
     "compare",
     "load",
     "save",
+    "trend",
 ]
 
 __getattr__, __dir__ = _lazy_names(
@@ -48,5 +50,6 @@ __getattr__, __dir__ = _lazy_names(
         "compare": "shoal.analysis.compare",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
+        "trend": "shoal.analysis.trend",
     },
 )

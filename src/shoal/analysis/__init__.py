@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from shoal.analysis._draws import mixture_proportions
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
+    from shoal.analysis.trend import ChangePoint, MixTrend
 
 __all__ = [
     "Adaptation",
+    "ChangePoint",
     "MixComparison",
+    "MixTrend",
     "Diagnosis",
     "Finding",
     "Intervals",
@@ -28,7 +31,9 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "Adaptation": "shoal.analysis._adapt",
+        "ChangePoint": "shoal.analysis.trend",
         "MixComparison": "shoal.analysis.compare",
+        "MixTrend": "shoal.analysis.trend",
         "Diagnosis": "shoal.analysis.diagnose",
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
