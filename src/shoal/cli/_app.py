@@ -39,7 +39,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
     adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
     compare: "shoal compare shoal-demo --formula '~ ice' --domains islands.csv",
-    trend: "shoal trend shoal-demo shoal-demo/penguins.csv --order year",
+    trend: "shoal trend shoal-demo birds.csv --order year",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     sign: "shoal sign shoal-demo --key key.txt",
     pretrain: "shoal pretrain photos --epochs 2",

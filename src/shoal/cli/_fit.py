@@ -351,6 +351,13 @@ def nothing_to_find(gain: str, images: bool = False) -> CommandError:
 # ---- what is written and shown -------------------------------------------------------
 
 
+#: What a table knows of its rows beyond numbers and domains.
+REPORTED = (
+    *("frame", "ids", "labels", "groups", "order", "kind", "columns", "source"),
+    "described",
+)
+
+
 def summary_of(
     output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
 ) -> dict[str, Any]:
@@ -364,24 +371,17 @@ def summary_of(
         table.X,
         table.domains,
         feature_names=table.feature_names or None,
-        frame=table.frame,
-        ids=table.ids,
-        labels=table.labels,
         intervals=fitted.intervals,
         diagnosis=fitted.diagnosis,
         choice=fitted.choice,
         refits=fitted.refits,
-        groups=table.groups,
-        kind=table.kind,
-        columns=table.columns,
-        source=table.source,
         command=shlex.join(["shoal", *output.arguments]),
         model_path=folder,
         seconds=time.perf_counter() - output.begun,
         seed=work.seed,
         redact=output.redact,
         gaps=count_filled(table.frame, table.schema),
-        described=table.described,
+        **{name: getattr(table, name) for name in REPORTED},
         **options,
     )
     return output.allowed(summary)
@@ -427,6 +427,7 @@ def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "evidence": fitted.model._told_apart(),
         "verdict": fitted.diagnosis.verdict,
         "findings": fitted.diagnosis.to_dict()["findings"],
+        "trend": summary.get("trend"),
         "choice": None if fitted.choice is None else fitted.choice.sentence,
         "score": summary["score"],
         "domain_name": str(roles.get("domain", "domain")),

@@ -17,9 +17,9 @@ from shoal.cli._options import (
     with_groups,
     working,
 )
-from shoal.cli._output import Output, running
+from shoal.cli._output import running
 from shoal.cli._reading import Data, name_of
-from shoal.cli._tables import percent, plain_table, shortened_table
+from shoal.cli._tables import percent, shortened_table, show_changes
 from shoal.io._options import FileOptions
 
 if TYPE_CHECKING:
@@ -159,37 +159,3 @@ def shares_table(found: Any) -> Any:
 def _share(record: Mapping[str, Any]) -> str:
     low, high = 100 * record["low"], 100 * record["high"]
     return f"{percent(record['estimate'])} ({low:.0f}-{high:.0f})"
-
-
-def show_changes(output: Output, found: Mapping[str, Any]) -> None:
-    """Where the mix changes, or that it does not; of a trend as a dict."""
-    if found["least_p"] > found["alarm"]:
-        n_times = len(found["times"])
-        output.warn(
-            "W171",
-            f"{n_times} times can be shuffled in so few ways that no change could be "
-            "called surprising",
-            "go by the intervals, or use more times",
-        )
-    elif not found["changes"]:
-        output.show(f"No change point (p = {found['p_value']:.3f}).")
-    else:
-        output.show(changes_table(found))
-
-
-def changes_table(found: Mapping[str, Any]) -> Any:
-    """Change points, the class that moves most, and how sure each is."""
-    rows = []
-    for one in found["changes"]:
-        y = one["moved"]
-        mixes = f"{percent(one['before'][y])} to {percent(one['after'][y])}"
-        rows.append(
-            [
-                f"between {one['last']} and {one['first']}",
-                f"{found['classes'][y]}: {mixes}",
-                f"{one['p_value']:.3f}",
-            ]
-        )
-    heads = ["change", "class that moves most", "p"]
-    title = f"Change points (false alarms: {found['alarm']:.0%} of series)"
-    return plain_table(title, heads, rows)

@@ -36,6 +36,7 @@ from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
 from shoal.report.figures._neighbours import neighbours_picture
+from shoal.report.figures._trend import trend_panels
 
 # ---- what the templates ask for ------------------------------------------------------
 
@@ -96,6 +97,7 @@ class PageContent:
         """Whether there is anything to say."""
         content = {
             "differences": self.summary["differences"] or self.summary["groups"],
+            "trend": self.summary.get("trend"),
             "features": self.summary.get("looks"),
             "map": self.summary["maps"],
             "trust": self.summary["checks"],
@@ -143,6 +145,10 @@ class PageContent:
             Map(self.view, record, self.detail.map_share)
             for record in self.summary["maps"]
         ]
+
+    def trend_panels(self) -> list[Markup]:
+        """The mix in the order of time, class by class."""
+        return trend_panels(self.view)
 
     def look_panels(self) -> list[tuple[str, Markup]]:
         """How the most telling features are spread, class by class."""
@@ -235,6 +241,7 @@ def _worst(statuses: list[str]) -> str:
 #: Sections of the page after the verdict, in reading order.
 SECTIONS = (
     "where",
+    "trend",
     "differences",
     "classes",
     "features",

@@ -9,6 +9,7 @@ import shoal.metrics as metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
 from shoal.analysis._draws import match_by_rows
+from shoal.analysis.trend import trend
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
 
@@ -78,6 +79,14 @@ def _difference(
         "low": low,
         "high": high,
     }
+
+
+def describe_trend(rows: ReportRows, order: Any, seed: int) -> Record | None:
+    """The mix in the order of time; few rows of one time could point at somebody."""
+    if order is None or not rows.show_rows:
+        return None
+    found = trend(rows.model, rows.X, order=order, random_state=seed)
+    return found.to_dict()
 
 
 def describe_groups(rows: ReportRows, groups: Mapping[Any, Any] | None) -> list[Record]:
