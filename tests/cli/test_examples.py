@@ -20,7 +20,7 @@ KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where examples run; it holds photos of two places, a key, islands and birds by year."""
+    """Where examples run: photos of two places, a key, islands, birds by year."""
     folder = tmp_path_factory.mktemp("examples")
     rng = np.random.default_rng(0)
     for place, tint in (("beach", 170), ("forest", 80)):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import chdir
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,7 @@ def fitted_years(tmp_path_factory):
     frame.assign(when=when.strftime("%Y-%m-%d"), word="spring").to_csv(
         folder / "more.csv", index=False
     )
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.chdir(folder)
+    with chdir(folder), pytest.raises(SystemExit) as end:
         main(FIT.split())
     assert end.value.code == 0
     return folder
