@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from shoal.analysis._draws import mixture_proportions
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
+    from shoal.analysis.tree import ClassSplit, ClassTree
     from shoal.analysis.trend import ChangePoint, MixTrend
 
 __all__ = [
     "Adaptation",
     "ChangePoint",
+    "ClassSplit",
+    "ClassTree",
     "MixComparison",
     "MixTrend",
     "Diagnosis",
@@ -32,6 +35,8 @@ __getattr__, __dir__ = _lazy_names(
     {
         "Adaptation": "shoal.analysis._adapt",
         "ChangePoint": "shoal.analysis.trend",
+        "ClassSplit": "shoal.analysis.tree",
+        "ClassTree": "shoal.analysis.tree",
         "MixComparison": "shoal.analysis.compare",
         "MixTrend": "shoal.analysis.trend",
         "Diagnosis": "shoal.analysis.diagnose",
