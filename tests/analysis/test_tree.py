@@ -86,7 +86,7 @@ def test_a_planted_hierarchy_is_recovered(seed, by):
     cut = model.cut(2)
     left = np.bincount(cut.labels_[y < 2]).argmax()
     is_left = cut.predict(X, domains) == left
-    assert np.mean(is_left == (y < 2)) > 0.99
+    assert np.mean(is_left == (y < 2)) > 0.95
     share = [np.mean(y[domains == d] < 2) for d in range(8)]
     assert_allclose(cut.prevalence_[:, left], share, atol=0.06)
 

@@ -36,6 +36,7 @@ from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
 from shoal.report.figures._neighbours import neighbours_picture
+from shoal.report.figures._tree import tree_picture
 from shoal.report.figures._trend import trend_panels
 
 # ---- what the templates ask for ------------------------------------------------------
@@ -391,6 +392,7 @@ def _build(
         view=page.view,
         figures=_prevalence,
         cells=_cells,
+        tree=tree_picture(page.view),
         summary=summary,
         left_out=left_out,
         data=_embedded(page.results()),

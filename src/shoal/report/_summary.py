@@ -181,6 +181,7 @@ def _found(
         "maps": _maps(rows, seed),
         "checks": checks,
         "reruns": uncertainty.describe_reruns(rows, refits),
+        "tree": uncertainty.describe_tree(rows, refits),
         "neighbours": uncertainty.describe_neighbours(rows, refits),
         "score": uncertainty.describe_score(rows),
     }

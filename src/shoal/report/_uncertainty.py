@@ -9,6 +9,7 @@ import shoal.metrics as metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
 from shoal.analysis._draws import match_by_rows
+from shoal.analysis.tree import class_tree
 from shoal.analysis.trend import trend
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
@@ -141,6 +142,18 @@ def describe_neighbours(rows: ReportRows, refits: Sequence[Any]) -> list[Record]
         _neighbour(rows.classes, _classes(other, rows), rows.n_classes, other)
         for other in sorted(others, key=lambda other: other.n_classes_)
     ]
+
+
+def describe_tree(rows: ReportRows, refits: Sequence[Any]) -> Record | None:
+    """From two classes to all, where there are fits with every number between."""
+    fits = {other.n_classes_: other for other in reversed(refits)}
+    if rows.n_classes < 3 or not set(range(2, rows.n_classes)) <= set(fits):
+        return None
+    domains = rows.model.domains_[rows.codes]
+    found = class_tree(
+        rows.model, rows.X, domains, fits=fits.values(), feature_names=rows.features
+    )
+    return found.to_dict()
 
 
 def _neighbour(ours: Array, theirs: Array, n_classes: int, other: Any) -> Record:
