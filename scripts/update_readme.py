@@ -349,7 +349,10 @@ def trend() -> str:
         fit = found.get("seconds_of_fit")
         cost = f"{found['seconds'][0]:.1f}" + (f" ({fit[0]:.1f})" if fit else "")
         row = [f"{name} ({found['runs']})", *errors, f"{found['covered'][0]:.2f}"]
-        rows.append([*row, f"{found['alarms']:.3f}", near, cost])
+        # where mixes stay, of more series that were drawn for this alone
+        more = record["summary"].get(kind.replace("sets", "alarms"), found)
+        alarms = f"{more['alarms']:.3f} of {more['runs']}"
+        rows.append([*row, alarms, near, cost])
     header = ["years", "error alone → smoothed", "in years below 30 rows",
               "90% intervals cover", "series with a change", "within a year of it",
               "seconds (of the fit)"]  # fmt: skip

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/trend.py
 
-Three kinds of runs. "sets": generated years with Gaussian rows of three classes whose
+Kinds of runs. "sets": generated years with Gaussian rows of three classes whose
 densities are known, so that only the order is at work: mixes that stay (false alarms),
 stay but scatter from year to year (false alarms), stay with thin years first (false
 alarms), walk, or jump once. "fits": the same walks and jumps with classes found by
@@ -28,9 +28,11 @@ from shoal.metrics import match_classes
 COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/trend.py"
 SETS = ("still", "scatter", "growing", "walk", "jump")
 FITS = ("walk", "jump")
+STILL = ("still", "scatter", "growing")  # without any change
 N_YEARS, N_CLASSES, APART = 24, 3, 2.5
 WALK, SCATTER, LEAP = 0.25, 0.4, (1.5, -1.0, 0.0)
 THIN = 30
+STRENGTH = 10.0  # where only changes are asked for
 
 Array = np.ndarray
 
@@ -49,7 +51,8 @@ class GaussianClasses(LatentShiftEstimator):
 
 def main() -> None:
     """Run what is missing, and print the summary."""
-    parser = options(__doc__, "trend", sets=150, fits=10, rodents=3, permutations=499)
+    counts = {"alarms": 200, "sets": 20, "fits": 3, "rodents": 3}
+    parser = options(__doc__, "trend", **counts, permutations=199)
     args = parser.parse_args()
     settings = {
         "n_years": N_YEARS, "n_classes": N_CLASSES, "apart": APART, "walk": WALK,
@@ -62,6 +65,7 @@ def main() -> None:
     keys = [("rodents", "real", seed) for seed in range(args.rodents)]
     record.fill(keys, lambda *key: run_rodents(*key, args.permutations))
     keys = [("sets", mix, seed) for seed in range(args.sets) for mix in SETS]
+    keys += [("alarms", mix, seed) for seed in range(args.alarms) for mix in STILL]
     for index, (kind, mix, seed) in enumerate(record.missing(keys)):
         record.runs.append(run_set(kind, mix, seed, args.permutations))
         if index % 50 == 0:
@@ -96,14 +100,15 @@ def draw(mix: str, seed: int, n_rows: tuple[int, int] = (5, 80)) -> tuple:
 
 
 def run_set(kind: str, mix: str, seed: int, n_permutations: int) -> Run:
-    """Years whose classes are known."""
-    mixes, years, X, _, jump = draw(mix, seed)
+    """Years whose classes are known; for alarms alone, the strength is not chosen."""
+    # other years than those of the sets
+    mixes, years, X, _, jump = draw(mix, seed + 10_000 * (kind == "alarms"))
+    strength = STRENGTH if kind == "alarms" else None
     proba = softmax(APART * X, axis=1)
     model = GaussianClasses().fit(proba)
     begun = time.process_time()
-    found = shoal.trend(
-        model, proba, order=years, n_permutations=n_permutations, random_state=seed
-    )
+    how = {"strength": strength, "n_permutations": n_permutations}
+    found = shoal.trend(model, proba, order=years, **how, random_state=seed)
     seconds = time.process_time() - begun
     scored = score(found, mixes, found.unsmoothed, jump)
     return {"kind": kind, "mix": mix, "seed": seed, **scored, "seconds": tidy(seconds)}
