@@ -172,9 +172,45 @@ def show_results(output: Output) -> None:
             f"prevalences off by {percent(score['prevalence_error'])} on average."
         )
     output.show(found["evidence"], f"Verdict: {VERDICTS[found['verdict']]}")
+    if found["trend"]:
+        show_changes(output, found["trend"])
     if found["scale"]:
         _show_costs(output, found["scale"])
     output.show_files()
+
+
+def show_changes(output: Output, found: Mapping[str, Any]) -> None:
+    """Where the mix changes, or that it does not; of a trend as a dict."""
+    if found["least_p"] > found["alarm"]:
+        n_times = len(found["times"])
+        output.warn(
+            "W171",
+            f"{n_times} times can be shuffled in so few ways that no change could be "
+            "called surprising",
+            "go by the intervals, or use more times",
+        )
+    elif not found["changes"]:
+        output.show(f"No change point (p = {found['p_value']:.3f}).")
+    else:
+        output.show(changes_table(found))
+
+
+def changes_table(found: Mapping[str, Any]) -> Any:
+    """Change points, the class that moves most, and how sure each is."""
+    rows = []
+    for one in found["changes"]:
+        y = one["moved"]
+        mixes = f"{percent(one['before'][y])} to {percent(one['after'][y])}"
+        rows.append(
+            [
+                f"between {one['last']} and {one['first']}",
+                f"{found['classes'][y]}: {mixes}",
+                f"{one['p_value']:.3f}",
+            ]
+        )
+    heads = ["change", "class that moves most", "p"]
+    title = f"Change points (false alarms: {100 * found['alarm']:g}% of series)"
+    return plain_table(title, heads, rows)
 
 
 def _show_costs(output: Output, record: dict[str, Any]) -> None:

@@ -56,6 +56,7 @@ class ReadOptions(FileOptions):
     id: Text = told(None, "Column that names the rows.", metavar="COL")
     label: Text = told(None, "True classes: held aside, to score.", metavar="COL")
     group: Text = told(None, "Group of each domain: ill, well.", metavar="COL")
+    order: Text = told(None, "Number or date: when a row is from.", metavar="COL")
     features: Sequence[str] | None = columns(None, "Only these columns.")
     drop: Sequence[str] = columns((), "All but these columns.")
     text: Text = told(None, "Column of text, to count words.", metavar="COL")

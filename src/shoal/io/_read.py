@@ -34,6 +34,7 @@ def read(
     id: str | None = None,
     label: str | None = None,
     group: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     text: str | None = None,
@@ -75,6 +76,8 @@ def read(
         Columns that name the rows, and that hold true classes (only for scoring).
     group : str, default=None
         Column with the group of each domain, such as healthy or ill; not a feature.
+    order : str, default=None
+        Column that says when a row is from, as a number or a date; not a feature.
     features : list of str, default=None
         Use these columns and no others, also if a rule would set them aside.
     drop : list of str, default=()
@@ -157,6 +160,9 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
+        if order is not None:
+            text = f'a folder of images has no column "{order}"'
+            raise InputError("E107", text, "leave --order out")
         return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
@@ -221,6 +227,7 @@ class Tabulation:
             messages=self.messages,
             frame=shown,
             groups=self._groups(domains),
+            order=self._order(),
             places=self.frame.index.to_numpy(),
             described=self.content.described,
         )
@@ -229,7 +236,7 @@ class Tabulation:
 
     def _check_names(self) -> None:
         known = [str(name) for name in self.frame.columns]
-        for option in ("domain", "id", "label", "group", "text"):
+        for option in ("domain", "id", "label", "group", "order", "text"):
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
@@ -264,7 +271,13 @@ class Tabulation:
 
     def _columns(self) -> tuple[list[Column], list[Feature]]:
         options = self.options
-        names = ("group", "label", "id", "domain")  # the last word is the domain's
+        names = (
+            "order",
+            "group",
+            "label",
+            "id",
+            "domain",
+        )  # the last word is the domain's
         given = {getattr(options, role): role for role in names}
         roles = {name: role for name, role in given.items() if name is not None}
         known = [str(name) for name in self.frame.columns]
@@ -300,6 +313,16 @@ class Tabulation:
             f'"{name}" has {what} in the domain "{first}"',
             "a group holds whole domains: choose another column for --group",
         )
+
+    def _order(self) -> Array | None:
+        """When each row is from; E175 now rather than after a fit."""
+        if self.options.order is None:
+            return None
+        from shoal.analysis.trend import times_of
+
+        order = self.frame[self.options.order].to_numpy()
+        times_of(order, None, len(order))
+        return order
 
     def _schema(self, features: list[Feature], rule: DomainRule | None) -> Schema:
         options = self.options

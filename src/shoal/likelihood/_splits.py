@@ -100,9 +100,7 @@ def _split(
     """Two classes of the rows of one, climbed to from halves by k-means."""
     weight = problem.row_weight[rows].astype(float)
     codes, mass = problem.codes[rows], float(weight.sum())
-    own = MixtureProblem(
-        problem.design[rows], codes, weight / mass, problem.n_domains
-    )
+    own = MixtureProblem(problem.design[rows], codes, weight / mass, problem.n_domains)
     halves = cluster_rows(own.design, 2, own.row_weight, rng)
     table = joint_table(own, halves, 2)
     even = normalize_rows(table + SETTINGS.start_floor * table.sum() / table.size)

@@ -34,6 +34,8 @@ from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
 from shoal.report.figures._neighbours import neighbours_picture
+from shoal.report.figures._tree import tree_picture
+from shoal.report.figures._trend import trend_panels
 
 # ---- what the templates ask for ------------------------------------------------------
 
@@ -93,6 +95,7 @@ class PageContent:
         """Whether there is anything to say."""
         content = {
             "differences": self.summary["differences"] or self.summary["groups"],
+            "trend": self.summary.get("trend"),
             "features": self.summary.get("looks"),
             "map": self.summary["maps"],
             "trust": self.summary["checks"],
@@ -148,6 +151,10 @@ class PageContent:
             Map(self.view, record, self.detail.map_share)
             for record in self.summary["maps"]
         ]
+
+    def trend_panels(self) -> list[Markup]:
+        """The mix in the order of time, class by class."""
+        return trend_panels(self.view)
 
     def look_panels(self) -> list[tuple[str, Markup]]:
         """How the most telling features are spread, class by class."""
@@ -240,6 +247,7 @@ def _worst(statuses: list[str]) -> str:
 #: Sections of the page after the verdict, in reading order.
 SECTIONS = (
     "where",
+    "trend",
     "differences",
     "classes",
     "features",
@@ -369,6 +377,7 @@ def _build(
         view=page.view,
         figures=_prevalence,
         cells=_cells,
+        tree=tree_picture(page.view),
         summary=summary,
         left_out=left_out,
         data=_embedded(page.results()),

@@ -52,6 +52,7 @@ def summarize(
     images: Callable[[int], Any] | None = None,
     gaps: Mapping[str, int] | None = None,
     described: tuple[Any, Sequence[str]] | None = None,
+    order: Any = None,
 ) -> Record:
     """Put everything a report says into one dict.
 
@@ -106,6 +107,9 @@ def summarize(
     described : pair of matrix and sequence of str, default=None
         What people know rows by, where X says them nothing: rows by genes, and their
         names, beside an embedding of cells.
+    order : array-like of shape (n_samples,), default=None
+        When each row is from, as a number or a date, for a trend; none of redacted
+        rows.
 
     Returns
     -------
@@ -152,6 +156,7 @@ def summarize(
         "gaps": _gaps(rows, gaps),
         "choice": uncertainty.describe_choice(choice),
         "groups": uncertainty.describe_groups(rows, groups),
+        "trend": uncertainty.describe_trend(rows, order, seed),
     }
     return about | _found(rows, intervals, diagnosis, refits, seed)
 
@@ -179,6 +184,7 @@ def _found(
         "maps": _maps(rows, seed),
         "checks": checks,
         "reruns": uncertainty.describe_reruns(rows, refits),
+        "tree": uncertainty.describe_tree(rows, refits),
         "neighbours": uncertainty.describe_neighbours(rows, refits),
         "score": uncertainty.describe_score(rows),
     }
