@@ -32,11 +32,14 @@ class Bags:
     prevalence : ndarray of shape (n_domains, n_classes)
     share : float
         Of the evidence of a word that counts.
+    words : {"counts", "logarithms"}
+        What a word weighs: see :func:`weigh_words`.
     """
 
     log_word_given_class: Array
     prevalence: Array
     share: float
+    words: str = "counts"
 
     def evidence(self, weights: Any) -> Array:
         """Log of p(bag|y), up to a number for each bag."""
@@ -55,8 +58,14 @@ class Bags:
         )
 
 
-def logarithms(X: Any) -> Any:
-    """Log(1 + x): the second occurrence of a word says less than the first."""
+def weigh_words(X: Any, words: str) -> Any:
+    """Counts as weights of words in bags.
+
+    Under "logarithms", log(1 + x), the second occurrence of a word says less than the
+    first, as in texts and where genes burst.
+    """
+    if words == "counts":
+        return X
     if not is_sparse(X):
         return np.log1p(X)
     weights = X.astype(float, copy=True)
@@ -65,7 +74,13 @@ def logarithms(X: Any) -> Any:
 
 
 def polish(
-    weights: Any, codes: Array, posterior: Array, folds: Array, domain_weight: Array
+    weights: Any,
+    codes: Array,
+    posterior: Array,
+    folds: Array,
+    domain_weight: Array,
+    *,
+    words: str = "counts",
 ) -> tuple[Bags, HeldOut]:
     """Bags by EM, begun at the classes of each row, and how well they tell domains.
 
@@ -77,6 +92,8 @@ def polish(
     posterior : ndarray of shape (n_rows, n_classes)
         p_d(y|x) to begin at.
     domain_weight : ndarray of shape (n_domains,)
+    words : {"counts", "logarithms"}
+        What ``weights`` are.
     """
     given = weights, codes, folds, domain_weight
     share = _best_share(posterior, *given)[0]
@@ -85,7 +102,8 @@ def polish(
     )
     share, held_out = _best_share(posterior, *given)
     posterior = expected(replace(bags, share=share), weights, codes)
-    return maximize(weights, codes, posterior, share), held_out
+    bags = maximize(weights, codes, posterior, share)
+    return replace(bags, words=words), held_out
 
 
 def improve(
