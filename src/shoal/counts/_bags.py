@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._resample import Resampler
@@ -58,6 +58,24 @@ class Bags:
         )
 
 
+@dataclass(frozen=True)
+class Polished:
+    """Bags, and what held-out rows say of them.
+
+    Attributes
+    ----------
+    bags : Bags
+    of_domains : HeldOut
+        How well classes tell the domains of rows.
+    of_words : float
+        Mean log-likelihood of the words of a row, all of whose evidence counts.
+    """
+
+    bags: Bags
+    of_domains: HeldOut
+    of_words: float
+
+
 def weigh_words(X: Any, words: str) -> Any:
     """Counts as weights of words in bags.
 
@@ -81,8 +99,8 @@ def polish(
     domain_weight: Array,
     *,
     words: str = "counts",
-) -> tuple[Bags, HeldOut]:
-    """Bags by EM, begun at the classes of each row, and how well they tell domains.
+) -> Polished:
+    """Bags by EM, begun at the classes of each row, and how good they are.
 
     Parameters
     ----------
@@ -96,14 +114,12 @@ def polish(
         What ``weights`` are.
     """
     given = weights, codes, folds, domain_weight
-    share = _best_share(posterior, *given)[0]
-    bags, posterior = improve(
-        weights, codes, posterior, share, n_rounds=SETTINGS.rounds
-    )
-    share, held_out = _best_share(posterior, *given)
-    posterior = expected(replace(bags, share=share), weights, codes)
-    bags = maximize(weights, codes, posterior, share)
-    return replace(bags, words=words), held_out
+    share = _judge(posterior, *given).bags.share
+    _, posterior = improve(weights, codes, posterior, share, n_rounds=SETTINGS.rounds)
+    found = _judge(posterior, *given)
+    posterior = expected(found.bags, weights, codes)
+    bags = maximize(weights, codes, posterior, found.bags.share)
+    return replace(found, bags=replace(bags, words=words))
 
 
 def improve(
@@ -147,10 +163,10 @@ def expected(bags: Bags, weights: Any, codes: Array) -> Array:
     return np.asarray(softmax(bags.evidence(weights) + prior, axis=1))
 
 
-def _best_share(
+def _judge(
     posterior: Array, weights: Any, codes: Array, folds: Array, domain_weight: Array
-) -> tuple[float, HeldOut]:
-    """The share of evidence under which classes tell domains of held-out bags best."""
+) -> Polished:
+    """With the share of evidence under which classes tell held-out domains best."""
     row_weight = row_weights(codes, domain_weight)
     evidence = np.empty_like(posterior)
     whole = maximize(weights, codes, posterior, 1.0)
@@ -166,7 +182,9 @@ def _best_share(
         through = (softmax(share * evidence + prior, axis=1) * own).sum(axis=1)
         found[share] = HeldOut(np.log(np.maximum(through, TINY)), row_weight)
     best = max(found, key=lambda share: found[share].mean)
-    return best, found[best]
+    words = logsumexp(evidence + np.log(whole.prevalence)[codes], axis=1)
+    of_words = float(row_weight @ words)
+    return Polished(replace(whole, share=best), found[best], of_words)
 
 
 def out_of_fold(

@@ -11,7 +11,7 @@ from shoal._rank import soften
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Order, Trials, rank_of_clusters
 from shoal.analysis.diagnose._rows import sample_numbers
-from shoal.counts._bags import polish, weigh_words
+from shoal.counts._bags import Polished, polish, weigh_words
 from shoal.counts._components import Components
 from shoal.counts._fitted import FittedCounts
 from shoal.counts._settings import SETTINGS
@@ -30,6 +30,23 @@ class Start(NamedTuple):
     components: Components
     head: Any
     posterior: Array
+
+
+def choose_polished(found: list[tuple[Start, Polished]]) -> tuple[Start, Polished]:
+    """The bags that tell domains best; where several may, those with likelier words.
+
+    Classes whose mixes run alike over the domains are told apart by words alone.
+    Logarithms and counts have likelihoods that cannot be compared.
+    """
+    best = max(found, key=lambda one: one[1].of_domains.mean)[1]
+    near = [
+        (start, one)
+        for start, one in found
+        if one.bags.words == best.bags.words
+        and best.of_domains.mean - one.of_domains.mean
+        <= SETTINGS.doubt * best.of_domains.standard_error(one.of_domains)
+    ]
+    return max(near, key=lambda one: one[1].of_words)
 
 
 class SearchesBags(FittedCounts):
@@ -71,22 +88,21 @@ class SearchesBags(FittedCounts):
         folds = fold_of_rows(codes, SETTINGS.folds, generator)
         share = self.head_.domain_weight_
         points = self.components_.transform(X)
-        best = before = self._held_out_head(points, codes, folds, generator)
+        before = self._held_out_head(points, codes, folds, generator)
         self.held_out_["mixture"] = before.mean
+        found = []
         weighed = self._weighed(X, self.components_)
         for start in self._starts(X, codes, points, whole, rng):
             for words, weights in weighed.items():
                 given = weights, codes, start.posterior, folds, share
-                bags, after = polish(*given, words=words)
-                self.held_out_[f"{start.name}, {words}"] = after.mean
-                doubt = SETTINGS.doubt * after.standard_error(before)
-                if self.bags_ is None:
-                    better = after.mean >= before.mean - doubt
-                else:
-                    better = after.mean > best.mean
-                if better:
-                    self.bags_, best = bags, after
-                    self.components_, self.head_ = start.components, start.head
+                found.append((start, polish(*given, words=words)))
+                name, after = f"{start.name}, {words}", found[-1][1].of_domains
+                self.held_out_[name] = after.mean
+        start, best = choose_polished(found)
+        doubt = SETTINGS.doubt * best.of_domains.standard_error(before)
+        if best.of_domains.mean >= before.mean - doubt:
+            self.bags_ = best.bags
+            self.components_, self.head_ = start.components, start.head
 
     def _weighed(self, X: Any, components: Components) -> dict[str, Any]:
         """What a word may weigh in a bag, by name, and the weights of all rows."""
@@ -174,11 +190,12 @@ class SearchesBags(FittedCounts):
         def best_of_starts(k: int) -> HeldOut:
             rng = np.random.RandomState(seed)
             found = [
-                polish(weights, codes, start.posterior, folds, share, words=words)[1]
+                polish(weights, codes, start.posterior, folds, share, words=words)
                 for start in self._quick_starts(X, codes, names, whole, sizes, k, rng)
                 for words, weights in weighed.items()
             ]
-            return max(found, key=lambda one: one.mean)
+            judged = [one.of_domains for one in found]
+            return max(judged, key=lambda one: one.mean)
 
         scores: dict[int, HeldOut] = {}
         given = trials.candidates(rank.n_classes, len(names))

@@ -18,6 +18,7 @@ from shoal.report import _uncertainty as uncertainty
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._looks import describe_looks
+from shoal.report._marks import describe_marks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA
 from shoal.validation import is_sparse
@@ -172,6 +173,7 @@ def _found(
         "differences": uncertainty.describe_differences(model, intervals),
         "cards": cards,
         "shown_columns": shown,
+        "marks": describe_marks(rows, cards),
         "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,
