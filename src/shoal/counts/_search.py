@@ -23,7 +23,7 @@ from shoal.validation._rows import fold_of_rows
 Array = np.ndarray[Any, Any]
 
 
-class Start(NamedTuple):
+class BagStart(NamedTuple):
     """Classes of the rows that an EM of bags begins at, and what found them."""
 
     name: str
@@ -32,7 +32,9 @@ class Start(NamedTuple):
     posterior: Array
 
 
-def choose_polished(found: list[tuple[Start, Polished]]) -> tuple[Start, Polished]:
+def choose_polished(
+    found: list[tuple[BagStart, Polished]],
+) -> tuple[BagStart, Polished]:
     """The bags that tell domains best; where several may, those with likelier words.
 
     Classes whose mixes run alike over the domains are told apart by words alone.
@@ -111,14 +113,14 @@ class SearchesBags(FittedCounts):
 
     def _starts(
         self, X: Any, codes: Array, points: Array, whole: Components, rng: Any
-    ) -> Iterator[Start]:
+    ) -> Iterator[BagStart]:
         """What was fitted, its twin, then quick ones on other numbers of components."""
         own, head, route = self.components_, self.head_, self.route_
         name = f"{len(own.directions_)} components"
-        yield Start(name, own, head, head._posterior(points, codes, None))
+        yield BagStart(name, own, head, head._posterior(points, codes, None))
         if route is not None and len(route.other_labels):
             twin = np.eye(head.n_classes_)[route.other_labels]
-            yield Start(f"{name}, twin", own, head, twin)
+            yield BagStart(f"{name}, twin", own, head, twin)
         if self.mixture is None:
             sizes = [int(times * self._n_components) for times in SETTINGS.further]
             given = X, codes, head.domains_, whole, sizes, head.n_classes_, rng
@@ -133,7 +135,7 @@ class SearchesBags(FittedCounts):
         sizes: Sequence[int],
         n_classes: int,
         rng: Any,
-    ) -> Iterator[Start]:
+    ) -> Iterator[BagStart]:
         """Mixtures without a search, on several numbers of components."""
         how = {"n_classes": n_classes, "search": False, "expansion": "linear"}
         for size in sizes:
@@ -144,7 +146,7 @@ class SearchesBags(FittedCounts):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 quick.fit(points, domains=names[codes])
             posterior = quick._posterior(points, codes, None)
-            yield Start(f"{size} components", components, quick, posterior)
+            yield BagStart(f"{size} components", components, quick, posterior)
 
     def _held_out_head(
         self, points: Array, codes: Array, folds: Array, rng: np.random.Generator
