@@ -33,6 +33,7 @@ from shoal.report.figures import _cells, _prevalence
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
+from shoal.report.figures._marks import marks_picture
 from shoal.report.figures._neighbours import neighbours_picture
 from shoal.report.figures._tree import tree_picture
 from shoal.report.figures._trend import trend_panels
@@ -155,6 +156,10 @@ class PageContent:
     def trend_panels(self) -> list[Markup]:
         """The mix in the order of time, class by class."""
         return trend_panels(self.view)
+
+    def marks(self) -> Markup | None:
+        """The heat map of what tells classes apart; None of a few columns."""
+        return marks_picture(self.view) if self.summary.get("marks") else None
 
     def look_panels(self) -> list[tuple[str, Markup]]:
         """How the most telling features are spread, class by class."""

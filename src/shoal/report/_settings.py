@@ -24,6 +24,9 @@ class ReportSettings:
         Probabilities from which on, and below which, a row counts as such.
     probability_bins : int
         Bars of the histogram of how sure the rows of a class are.
+    least_columns_to_mark, marks : int
+        Fewer columns are drawn one by one, and in no heat map; columns of it that each
+        class brings.
     columns, words : int
         Columns of an example row that are shown, the most telling first; words of a
         bag of them.
@@ -63,6 +66,8 @@ class ReportSettings:
     sure: float = 0.95
     unsure: float = 0.8
     probability_bins: int = 10
+    least_columns_to_mark: int = 30
+    marks: int = 5
     columns: int = 8
     reasons: int = 4
     words: int = 8

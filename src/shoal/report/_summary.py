@@ -19,6 +19,7 @@ from shoal.report._alone import looked_at
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._looks import describe_looks
+from shoal.report._marks import describe_marks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA
 from shoal.validation import is_sparse
@@ -180,6 +181,7 @@ def _found(
         "differences": uncertainty.describe_differences(model, intervals, among),
         "cards": cards,
         "shown_columns": shown,
+        "marks": describe_marks(rows, cards),
         "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,
