@@ -354,7 +354,11 @@ def _pictures(summary: Mapping[str, Any]) -> list[str]:
     return [
         row["image"]
         for card in summary["cards"]
-        for rows in (card["borderline"], *(home["rows"] for home in card["exemplars"]))
+        for rows in (
+            card["borderline"],
+            card.get("disputed", []),
+            *(home["rows"] for home in card["exemplars"]),
+        )
         for row in rows
         if "image" in row
     ]

@@ -260,8 +260,9 @@ def cut(summary: Mapping[str, Any], detail: Detail) -> Record:
 
 def _cut_card(card: Record, detail: Detail) -> Record:
     card = copy.deepcopy(card)
-    for place, row in enumerate(card["borderline"]):
-        if place >= detail.borderline_images:
+    doubtful = [card["borderline"], card.get("disputed", [])]
+    for rows in doubtful:
+        for row in rows[detail.borderline_images :]:
             row.pop("image", None)
     for home in card["exemplars"]:
         home["rows"] = home["rows"][: detail.exemplars]
@@ -269,7 +270,7 @@ def _cut_card(card: Record, detail: Detail) -> Record:
         from shoal.report._gather import shrink
 
         shown = [row for home in card["exemplars"] for row in home["rows"]]
-        for row in [*shown, *card["borderline"]]:
+        for row in [*shown, *doubtful[0], *doubtful[1]]:
             if "image" in row:
                 row["image"] = shrink(row["image"], detail.pixels)
     return card
