@@ -141,9 +141,10 @@ def test_borderline_rows_have_the_smallest_margins(summary, penguins):
             assert second == np.argsort(proba[record["row"]])[-2]
 
 
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
 def test_disputed_rows_are_the_surest_that_looks_and_shift_class_otherwise(seed):
     X, domains, _ = make_latent_shift(
-        400, n_classes=3, n_domains=5, n_features=2, separation=1.2, random_state=seed
+        600, n_classes=3, n_domains=5, n_features=3, separation=1.5, random_state=seed
     )
     model = DomainMixture(3, random_state=seed).fit(X, domains)
     other, proba = model.route_.other_labels, model.predict_proba(X, domains)

@@ -17,7 +17,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows
 from shoal.density import DensityMixture
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
-from shoal.probability import HeldOut
+from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
@@ -53,6 +53,9 @@ class Route:
     other_labels : ndarray of shape (n_samples,)
         Class of each training row by the one that did not speak, with the nearest
         classes matched.
+    apart : ndarray of shape (n_domains, n_classes) or None
+        Shares of these classes among the rows of each domain, less those of the classes
+        by the one that spoke; None where one was heard alone.
     """
 
     by: str
@@ -61,6 +64,7 @@ class Route:
     agreement: float
     agreement_by_class: Array
     other_labels: Array
+    apart: Array | None = None
 
     def __str__(self) -> str:
         if self.reason == "alone":
@@ -118,7 +122,15 @@ def choose_route(
         float(same.mean()),
         np.divide(shared, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0),
         other_labels,
+        _shares(other_labels, codes, spoke) - _shares(spoke.labels_, codes, spoke),
     )
+
+
+def _shares(classes: Array, codes: Array, model: Any) -> Array:
+    """Shares of classes among the rows of each domain."""
+    shape = model.prevalence_.shape
+    counts = np.bincount(codes * shape[1] + classes, minlength=np.prod(shape))
+    return normalize_rows(counts.reshape(shape).astype(float))
 
 
 def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]:
@@ -171,6 +183,9 @@ class HearsLooks(FittedMixture):
     def _origin(self) -> Any:
         looks = vars(self).get("looks_")
         return self if looks is None else looks
+
+    def _in_doubt(self) -> Array | None:
+        return self.route_.apart
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""
