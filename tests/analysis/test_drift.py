@@ -101,7 +101,7 @@ def test_a_large_instrument_forbids_use_and_a_doubtful_one_does_not():
     assert "or a class of its own?" in doubtful.reason
     # a class of its own explains far more, or rows hardly change their class
     assert tell_of(beyond=-0.3).status == "caution"
-    assert tell_of(size=1.0).status == "caution"
+    assert tell_of(size=0.9).status == "caution"
     assert tell_of(evidence=THRESHOLDS.unit_nats_fail).status == "caution"
 
 

@@ -50,7 +50,7 @@ class Thresholds:
     # from so much evidence and so many spreads on, rows end in other classes; not where
     # a class of the domain's own gains more by so many standard errors
     unit_nats_fail: float = 60.0
-    unit_large: float = 1.25
+    unit_large: float = 1.0
     unit_doubt: float = 2.0
     # standard errors beyond such a class, from which on there is no doubt
     unit_sure: float = 4.0
@@ -70,7 +70,7 @@ class Thresholds:
     pure_domains: float = 0.75
     # share of rows to which looks and shift give the same class
     witnesses_caution: float = 0.9
-    witnesses_fail: float = 0.5
+    witnesses_fail: float = 0.7
     # share of all rows (domains weighted) in the rarest class
     empty: float = 0.001
     # another start is as good within this many nats, better from this many on; or, if
