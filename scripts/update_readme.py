@@ -211,6 +211,39 @@ def rates() -> str:
     return f"{figure}\n\n{table(header, rows)}\n{spread}\n"
 
 
+def consistency() -> str:
+    """Errors of DDFA by rows, by the error of q(d|x) and by clusters."""
+    record = json.loads((RESULTS / "consistency.json").read_text(encoding="utf-8"))
+    titles = {
+        "rows": "rows per domain",
+        "noise": "error of log q(d\\|x)",
+        "clusters": "clusters m",
+    }
+    tables = []
+    for varies, title in titles.items():
+        lines = [
+            line
+            for line in record["summary"]
+            if line["varies"] == varies and line["score"] != "anchor_purity"
+        ]
+        header = [title, "", *(f"{value:,}" for value in lines[0]["values"])]
+        rows = [
+            [
+                line["method"],
+                line["score"].replace("_", " "),
+                *(
+                    f"{value:.4f} ± {sd:.4f}"
+                    for value, sd in zip(line["mean"], line["sd"], strict=True)
+                ),
+            ]
+            for line in lines
+        ]
+        tables.append(table(header, rows))
+    n_seeds = record["summary"][0]["n_seeds"]
+    spread = f"Mean ± standard deviation over {n_seeds} problems."
+    return "\n".join([*tables, spread]) + "\n"
+
+
 def new_domain() -> str:
     """Error of a new domain's prevalences by its rows."""
     record = json.loads((RESULTS / "new_domain.json").read_text(encoding="utf-8"))
@@ -493,6 +526,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/theory.md": {
         "new_domain": new_domain,
         "rates": rates,
+        "consistency": consistency,
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
