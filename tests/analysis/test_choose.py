@@ -339,7 +339,7 @@ def test_solution_with_one_class_more_helps_the_next(seed):
     curve = make_curve(rows, 5, 6, SearchOptions(), np.random.default_rng(seed))
     alone, above = curve.race(5), curve.race(6)
     assert curve.race(5, above).mean >= alone.mean
-    assert [len(fit.weights) for fit in curve._merged(above.fits)] == [5, 5, 5, 5, 5]
+    assert {len(fit.weights) for fit in curve._merged(above.fits)} == {5}
     assert curve.fit(alone).objective <= alone.fits[0].objective + 1
     assert_allclose(baseline(curve.problem).mean, -np.log(10))
 
