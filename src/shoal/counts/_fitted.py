@@ -10,6 +10,7 @@ from shoal._unknown import Strangers
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_numbers
 from shoal.base import LatentShiftEstimator
+from shoal.base._explained import UsualRow
 from shoal.counts._bags import (
     Bags,
     bags_resampler,
@@ -70,6 +71,17 @@ class FittedCounts(LatentShiftEstimator):
 
     def _novelty(self, X: Any) -> Array:
         return np.asarray(self.head_._novelty(self.components_.transform(X)))
+
+    def _log_evidence(self, X: Any, codes: Array | None) -> Array:
+        if self.bags_ is not None:
+            return self.bags_.evidence(weigh_words(X, self.bags_.words))
+        points = self.components_.transform(X)
+        return np.asarray(self.head_._origin._log_evidence(points, codes))
+
+    def _usual_row(self) -> UsualRow:
+        """A row without words: what it has says more than what it lacks."""
+        n_words = self.n_features_in_
+        return UsualRow(np.zeros(n_words), np.ones(n_words, dtype=bool))
 
     def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
         if self.bags_ is not None:
