@@ -13,6 +13,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -461,9 +462,15 @@ def ready() -> str:
     return spreads(record["summary"])
 
 
-def texts() -> str:
+def types_of_cells() -> str:
+    """Generated and real cells, beside k-means and Leiden."""
+    record = json.loads((RESULTS / "cells.json").read_text())
+    return spreads({one["data"]: one["accuracy"] for one in record["summary"]})
+
+
+def texts(name: str = "text") -> str:
     """Newsgroups in 8 and 12 domains, beside topic models."""
-    record = json.loads((RESULTS / "text.json").read_text())
+    record = json.loads((RESULTS / f"{name}.json").read_text())
     return spreads(
         {f"{one['n_domains']} sources": one["accuracy"] for one in record["summary"]}
     )
@@ -534,7 +541,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/new_domains.md": {"unknown": unknown},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
-    "docs/texts.md": {"texts": texts},
+    "docs/anndata.md": {"cells": types_of_cells},
+    "docs/texts.md": {"texts": texts, "fresh texts": partial(texts, "text_fresh")},
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
         "confirmation": confirmation,
