@@ -170,11 +170,13 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
     if table.kind == "counts" and _is_one_bag_each(table):
         if work.looks:
             raise unfit_for_looks("a single row of counts for each domain")
+        if table.order is not None:
+            text = "--order is for rows of one class each, not for bags of words"
+            raise CommandError("E002", text, "leave it out")
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     if table.kind in ("counts", "text") or table.is_wide:
         weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
-        mixture = DensityMixture() if work.looks else None
-        return CountMixture(k, weighting=weighting, mixture=mixture, **how)
+        return CountMixture(k, weighting=weighting, by=work.by, **how)
     if work.looks:
         return DensityMixture(k, random_state=work.seed)
     if table.kind == "images":  # what can become a layer of the network
