@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.analysis.compare import compare
     from shoal.analysis.tree import class_tree
     from shoal.analysis.trend import trend
+    from shoal.analysis.update import diff, update
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -35,8 +36,10 @@ __all__ = [
     "choose_n_classes",
     "class_tree",
     "compare",
+    "diff",
     "load",
     "save",
+    "update",
     "trend",
 ]
 
@@ -51,8 +54,10 @@ __getattr__, __dir__ = _lazy_names(
         "choose_n_classes": "shoal.mixture",
         "class_tree": "shoal.analysis.tree",
         "compare": "shoal.analysis.compare",
+        "diff": "shoal.analysis.update",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
+        "update": "shoal.analysis.update",
         "trend": "shoal.analysis.trend",
     },
 )

@@ -227,7 +227,8 @@ READING = {
         GOOD, f"{FIT} --drop size,mass", "E114", 3, "dropped"
     ),
     "missing values": Case(
-        table(with_cell("mass", 4, None)), FIT, "E115", 3, "mass", "--impute"
+        table(with_cell("mass", 4, None)), f"{FIT} --impute stop", "E115", 3, "mass",
+        "--impute",
     ),
     "infinite values": Case(
         table(with_cell("mass", 4, np.inf)), FIT, "E115", 3, "mass"

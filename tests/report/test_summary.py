@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis._draws import prevalence_interval
 from shoal.metrics import matched_accuracy
 from shoal.report import SCHEMA, prevalence_records, rename, render, summarize
+from shoal.report._alone import looked_at
 from shoal.report._settings import SETTINGS
+from shoal.report._uncertainty import describe_differences
 
 
 def test_json_gives_the_same_dict_back(summary):
@@ -47,6 +50,20 @@ def test_records_have_the_columns_of_the_csv(summary, penguins):
     assert frame["class_name"].tolist() == same["class_name"].tolist()
     assert frame["domain"].tolist() == same["domain"].tolist()
     assert_allclose(frame.groupby("domain")["estimate"].sum(), 1)
+
+
+def test_pairs_are_of_domains_that_are_looked_at():
+    """All of a few domains; of many, those that are not thin."""
+    assert looked_at([True] * 50) == list(range(50))
+    assert looked_at([True, False, False] * 20) == [
+        d for d in range(60) if d % 3 in (1, 2)
+    ]
+    share = np.array([0.0, 0.2, 0.7, 1.0])
+    model = SimpleNamespace(prevalence_=np.column_stack([share, 1 - share]))
+    found = describe_differences(model, None, [1, 2])
+    assert [(one["domain_a"], one["domain_b"]) for one in found] == [(2, 1)]
+    assert found[0]["estimate"] == pytest.approx(0.5)
+    assert describe_differences(model, None, [3]) == []
 
 
 def test_differences_are_the_largest_and_have_the_paired_intervals(summary, penguins):
@@ -138,6 +155,19 @@ def test_borderline_rows_have_the_smallest_margins(summary, penguins):
             second = int(record["other"]["class_id"][1:])
             assert record["other"]["p"] == pytest.approx(proba[record["row"], second])
             assert second == np.argsort(proba[record["row"]])[-2]
+
+
+def test_borderline_rows_say_why(summary, penguins):
+    data = penguins.data
+    for card in summary["cards"]:
+        for record in card["borderline"]:
+            row = record["row"]
+            found = penguins.model.explain(data.X[row], data.domains[row])
+            nats = np.array([one["nats"] for one in found.to_records()])
+            most = nats[np.argsort(-np.abs(nats), kind="stable")][:4]
+            assert_allclose([one["nats"] for one in record["why"]], most)
+            named = {one["part"] for one in record["why"]}
+            assert named <= {*data.feature_names, "(domain)", "(usual row)"}
 
 
 def test_score_is_that_of_the_metrics(summary, penguins):

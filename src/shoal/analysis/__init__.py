@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
     from shoal.analysis._draws import mixture_proportions
+    from shoal.analysis._explain import RowExplanation
     from shoal.analysis.compare import MixComparison
     from shoal.analysis.diagnose import Diagnosis, Finding
     from shoal.analysis.tree import ClassSplit, ClassTree
     from shoal.analysis.trend import ChangePoint, MixTrend
+    from shoal.analysis.update import ModelUpdate, RunDifference
 
 __all__ = [
     "Adaptation",
@@ -21,11 +23,14 @@ __all__ = [
     "ClassSplit",
     "ClassTree",
     "MixComparison",
+    "ModelUpdate",
+    "RunDifference",
     "MixTrend",
     "Diagnosis",
     "Finding",
     "Intervals",
     "NClassesChoice",
+    "RowExplanation",
     "UnknownShare",
     "mixture_proportions",
 ]
@@ -43,6 +48,9 @@ __getattr__, __dir__ = _lazy_names(
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
+        "RowExplanation": "shoal.analysis._explain",
+        "ModelUpdate": "shoal.analysis.update",
+        "RunDifference": "shoal.analysis.update",
         "UnknownShare": "shoal._unknown",
         "mixture_proportions": "shoal.analysis._draws",
     },

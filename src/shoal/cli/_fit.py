@@ -338,7 +338,7 @@ def nothing_to_find(gain: str, images: bool = False) -> CommandError:
 
 #: What a table knows of its rows beyond numbers and domains.
 REPORTED = (
-    *("frame", "ids", "labels", "groups", "order", "kind", "columns", "source"),
+    *("ids", "labels", "groups", "order", "kind", "columns", "source"),
     "described",
 )
 
@@ -347,7 +347,7 @@ def summary_of(
     output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
 ) -> dict[str, Any]:
     """All that the report says, as a dict."""
-    from shoal.io.table._missing import count_filled
+    from shoal.io.table._missing import count_filled, legible
     from shoal.report import summarize
 
     table = fitted.table
@@ -356,6 +356,7 @@ def summary_of(
         table.X,
         table.domains,
         feature_names=table.feature_names or None,
+        frame=legible(table.frame, table.schema),
         intervals=fitted.intervals,
         diagnosis=fitted.diagnosis,
         choice=fitted.choice,

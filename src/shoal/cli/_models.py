@@ -176,8 +176,7 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     if table.kind in ("counts", "text") or table.is_wide:
         weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
-        mixture = DensityMixture() if work.looks else None
-        return CountMixture(k, weighting=weighting, mixture=mixture, **how)
+        return CountMixture(k, weighting=weighting, by=work.by, **how)
     if work.looks:
         return DensityMixture(k, random_state=work.seed)
     if table.kind == "images":  # what can become a layer of the network

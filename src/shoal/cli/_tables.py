@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
+from shoal.cli._many_domains import largest, spread_rows
 from shoal.cli._messages import write_json
 from shoal.cli._options import NUMBERS
 from shoal.cli._output import Output
@@ -89,13 +90,23 @@ def prevalence_table(
     by_domain: dict[str, list[Record]] = {}
     for record in records:
         by_domain.setdefault(record["domain"], []).append(record)
-    rows = [
-        [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
+    rows = {
+        domain: [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
         for domain, own in by_domain.items()
-    ]
+    }
+    columns = [visible(domain_name), unit, *heads]
     how = "" if wide else f", with {records[0]['level']:.0%} intervals"
-    title = f"Share of each class in each domain{how}"
-    return shortened_table(title, [visible(domain_name), unit, *heads], rows)
+    if len(rows) <= NUMBERS.shown_rows:
+        return plain_table(
+            f"Share of each class in each domain{how}", columns, rows.values()
+        )
+    spread, (alone, word) = spread_rows(by_domain, percent), largest(by_domain)
+    shown = [*spread, *(rows[name] for name in alone)]
+    table = plain_table(f"Share of each class in {len(rows):,} domains", columns, shown)
+    table.rows[len(spread) - 1].end_section = True
+    table.caption = f"{word}{how if alone else ''}.\nprevalence.csv has all."
+    table.caption_justify = "left"
+    return table
 
 
 def shortened_table(

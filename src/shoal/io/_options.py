@@ -12,7 +12,7 @@ from typing import Any
 from shoal.exceptions import InputError
 from shoal.io._notation import GAPS, MISSING, THOUSANDS, Notation
 
-IMPUTATIONS = ("median", "mean", "drop", "keep")
+IMPUTATIONS = ("median", "mean", "drop", "keep", "stop")
 
 Text = str | None
 
@@ -63,7 +63,9 @@ class ReadOptions(FileOptions):
     counts: bool = told(False, "The columns are counts of words.")
     layer: Text = told(None, "Layer of an h5ad file.", metavar="KEY")
     use_rep: Text = told(None, "Embedding in an h5ad file.", metavar="KEY")
-    impute: Text = told(None, "Missing cells: median, mean, drop, keep.", metavar="HOW")
+    impute: Text = told(
+        None, "Missing cells: median, mean, drop, keep, stop.", metavar="HOW"
+    )
     sample: int | None = told(
         None, "So many rows, drawn at random; of data in parts, to learn from.", min=2
     )

@@ -19,7 +19,7 @@ from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, decimal_of, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
-from shoal.io.table._missing import lacking, with_fill
+from shoal.io.table._missing import filled_unasked, lacking, with_fill
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
@@ -99,10 +99,12 @@ def read(
         Further cells that mean "no value".
     na_only : bool, default=False
         Only empty cells and those of ``na`` do: where ``NA`` is a species.
-    impute : {None, "median", "mean", "drop", "keep"}, default=None
-        What becomes of missing values: an error; the median or mean of a number and
-        the most frequent value of a category; the row is left out; or, in a table, they
-        stay missing (NaN), for a :class:`~shoal.DensityMixture`.
+    impute : {None, "median", "mean", "drop", "keep", "stop"}, default=None
+        What becomes of missing values: the median or mean of a number and the most
+        frequent value of a category; the row is left out; in a table, they stay missing
+        (NaN), for a :class:`~shoal.DensityMixture`; or an error. None: of a table, few
+        are filled in as by "median", with a warning that counts them; many are an
+        error.
     sample : int, default=None
         Draw so many rows at random, in bounded memory.
     seed : int, default=0
@@ -133,10 +135,10 @@ def read(
     -----
     *Missing values* are empty or blank cells, ``NA``, ``NaN``, ``nan``, ``null``,
     ``NULL``, ``<NA>`` and those of ``na``, in every column; in a column of numbers also
-    ``-``, ``n/a``, ``?`` and their like, with a warning. They are an error unless
-    ``impute`` says what to do; at predict, the values learned in fit are used, or such
-    rows left out as in fit. Infinite values are always an error. Blanks around words
-    mean nothing.
+    ``-``, ``n/a``, ``?`` and their like, with a warning. Unless ``impute`` says what to
+    do, they are an error where more than a fifth of a column is missing, or all of it
+    in a domain. At predict, the values learned in fit are used, or such rows left out
+    as in fit. Infinite values are always an error. Blanks around words mean nothing.
 
     *Categories* are text columns with at most 50 distinct values (1,000 if asked for by
     ``features``), each of which becomes a column of zeros and ones. *Dates*, columns
@@ -206,7 +208,7 @@ class Tabulation:
         schema = self._schema(features, rule)
         if self.options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
-        X = schema.encode(self._rows(), self.messages, fitting=True)
+        schema, X = self._encoded(schema, domains)
         names = self._feature_names(schema)
         _check_size(X, names)
         if self.kind == "embedding":
@@ -241,7 +243,9 @@ class Tabulation:
                 raise InputError("E107", f'no "{name}" in obs', hint)
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
-            raise ask_for_domain(self.frame, matrix=self.matrix is not None)
+            decimal = self.options.decimal or self.content.decimal
+            matrix = self.matrix is not None
+            raise ask_for_domain(self.frame, matrix=matrix, decimal=decimal)
 
     def _decimal(self) -> str:
         """How text writes numbers: as told, as the file shows, as the cells do."""
@@ -377,6 +381,21 @@ class Tabulation:
             self.messages.append(Message("W144", text, "--impute median keeps them"))
             self._keep(~missing)
         return None if domains is None else domains[~missing]
+
+    def _encoded(self, schema: Schema, domains: Array | None) -> tuple[Schema, Any]:
+        """The schema, which may fill a few gaps in now, and X by it."""
+        said: list[Message] = []
+        try:
+            X = schema.encode(self._rows(), said, fitting=True)
+        except InputError as error:
+            unasked = self.options.impute is None and self.kind == "table"
+            if error.code != "E115" or not unasked:
+                raise
+            schema, told = filled_unasked(self.frame, schema, domains, error)
+            said = [told]
+            X = schema.encode(self._rows(), said, fitting=True)
+        self.messages += said
+        return schema, X
 
     # ---- small helpers ------------------------------------------------------------
 

@@ -27,8 +27,9 @@ class MixtureSettings:
 
     # Rows worked at once: what they need stays in a core's own cache.
     block_rows: int = 2_048
-    # Domains with fewer rows share a block; q(d|y) is then gathered row by row.
-    small_domain: int = 256
+    # Domains with fewer rows share a block; q(d|y) is then gathered row by row. Six
+    # blocks of 300 rows take twice the time of one.
+    small_domain: int = 1_024
     # Columns whose variance is computed at once, so that squares stay small.
     variance_columns: int = 16
     # q(d|y) is kept inside the open simplex: a zero could never come back.
@@ -149,8 +150,10 @@ class MixtureSettings:
     nearly_empty: float = 0.1
     # Rounds in which empty classes take a half of others.
     most_splits: int = 3
-    # Rows that a class must have to be cut in two.
+    # Rows that a class must have to be cut in two, and iterations that tell the halves
+    # apart before they are compared.
     least_split: int = 10
+    split_joint: int = 15
 
     # ---- the number of classes: a curve at a fraction of the cost of a fit ----
 

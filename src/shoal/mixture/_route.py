@@ -62,6 +62,34 @@ class Route:
     agreement_by_class: Array
     other_labels: Array
 
+    @property
+    def chosen(self) -> bool:
+        """Whether both were heard, and neither had nothing to say."""
+        return self.reason == "better"
+
+    def against(self, labels: Array, n_classes: int) -> "Route":
+        """The same with the classes of the other compared to ``labels``."""
+        if self.reason == "alone":
+            return self
+        other_labels = match_by_rows(labels, self.other_labels, n_classes)[
+            self.other_labels
+        ]
+        same = other_labels == labels
+        sizes = np.bincount(labels, minlength=n_classes)
+        shared = np.bincount(labels[same], minlength=n_classes)
+        by_class = np.full(n_classes, np.nan)
+        np.divide(shared, sizes, out=by_class, where=sizes > 0)
+        return replace(
+            self,
+            agreement=float(same.mean()),
+            agreement_by_class=by_class,
+            other_labels=other_labels,
+        )
+
+    def lean(self) -> "Route":
+        """The same without a class for each row of fit."""
+        return replace(self, other_labels=self.other_labels[:0])
+
     def __str__(self) -> str:
         if self.reason == "alone":
             return f"Classes by {self.by}, heard alone."
@@ -106,19 +134,10 @@ def choose_route(
         judged["shift"], judged["looks"], looks.drift_ is not None
     )
     spoke, other = (shift, looks) if by == "shift" else (looks, shift)
-    renamed = match_by_rows(spoke.labels_, other.labels_, spoke.n_classes_)
-    other_labels = renamed[other.labels_]
-    same = other_labels == spoke.labels_
-    sizes = np.bincount(spoke.labels_, minlength=spoke.n_classes_)
-    shared = np.bincount(spoke.labels_[same], minlength=spoke.n_classes_)
-    return Route(
-        by,
-        reason,
-        {name: (one.mean, one.standard_error()) for name, one in judged.items()},
-        float(same.mean()),
-        np.divide(shared, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0),
-        other_labels,
-    )
+    gain = {name: (one.mean, one.standard_error()) for name, one in judged.items()}
+    nothing = np.full(spoke.n_classes_, np.nan)
+    route = Route(by, reason, gain, float("nan"), nothing, other.labels_)
+    return route.against(spoke.labels_, spoke.n_classes_)
 
 
 def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]:
@@ -209,7 +228,7 @@ class HearsLooks(FittedMixture):
         lean = super()._lean()
         if self._origin is not self:
             lean.looks_ = self._origin._lean()
-        lean.route_ = replace(self.route_, other_labels=self.route_.other_labels[:0])
+        lean.route_ = self.route_.lean()
         return lean
 
     def _fitted_arrays(self) -> list[Array]:

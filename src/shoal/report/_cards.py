@@ -10,6 +10,7 @@ from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
+from shoal.report._why import why
 from shoal.validation import is_sparse
 
 # ---- the verdict and the checks behind it --------------------------------------------
@@ -88,10 +89,10 @@ def _named_columns(accuracy: dict[str, float], rows: ReportRows) -> Record:
 
 
 def describe_verdict(
-    rows: ReportRows, prevalence: Any, checks: Record | None
+    rows: ReportRows, prevalence: Any, checks: Record | None, among: Sequence[int]
 ) -> Record:
     """One word and three sentences: what was found, by what, and the weakest check."""
-    found = _found(rows, np.asarray(prevalence))
+    found = _found(rows, np.asarray(prevalence), list(among))
     evidence = rows.model._told_apart()
     if checks is None:
         return {
@@ -118,14 +119,21 @@ def describe_verdict(
     }
 
 
-def _found(rows: ReportRows, prevalence: Any) -> str:
-    """The size of the result, and where domains differ most."""
-    spread = prevalence.max(axis=0) - prevalence.min(axis=0)
-    label = int(spread.argmax())
-    top, low = int(prevalence[:, label].argmax()), int(prevalence[:, label].argmin())
-    return (
+def _found(rows: ReportRows, prevalence: Any, among: list[int]) -> str:
+    """The size of the result, and where domains differ most (``among`` these)."""
+    size = (
         f"{rows.n_classes} classes were found in {rows.n_rows:,} rows from "
-        f"{len(rows.domains):,} domains. Domains differ most in {token(label)}: "
+        f"{len(rows.domains):,} domains."
+    )
+    if len(among) < 2:
+        return f"{size} None of these has rows enough to be read alone."
+    part = prevalence[among]
+    label = int((part.max(axis=0) - part.min(axis=0)).argmax())
+    top, low = (
+        among[int(end)] for end in (part[:, label].argmax(), part[:, label].argmin())
+    )
+    return (
+        f"{size} Domains differ most in {token(label)}: "
         f"{prevalence[top, label]:.0%} of the rows in {rows.domains[top]}, "
         f"{prevalence[low, label]:.0%} in {rows.domains[low]}."
     )
@@ -157,7 +165,8 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
                 for domain, own in _exemplars(rows, index, distance)
             ]
             card["borderline"] = [
-                viewer.show(row, index) | {"other": _second(rows.proba[row], index)}
+                viewer.show(row, index)
+                | {"other": _second(rows.proba[row], index), "why": why(rows, row)}
                 for row in _borderline(rows, index)
             ]
         cards.append(card)

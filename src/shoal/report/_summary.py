@@ -15,9 +15,11 @@ from shoal._palette import class_color
 from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report import _uncertainty as uncertainty
+from shoal.report._alone import looked_at
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._looks import describe_looks
+from shoal.report._marks import describe_marks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA
 from shoal.validation import is_sparse
@@ -167,16 +169,19 @@ def _found(
     model = rows.model
     checks = describe_checks(rows, diagnosis)
     kept = None if intervals is None else intervals.co_assignment
+    domains = _domains(rows, intervals)
+    among = looked_at([domain["thin"] for domain in domains])
     cards, shown = make_cards(rows, kept if _same_rows(kept, rows) else None)
     return {
         "size": _size(rows),
-        "domains": _domains(rows, intervals),
+        "domains": domains,
         "classes": _classes(rows, cards),
-        "verdict": describe_verdict(rows, model.prevalence_, checks),
+        "verdict": describe_verdict(rows, model.prevalence_, checks, among),
         "prevalence": uncertainty.describe_prevalence(model, intervals),
-        "differences": uncertainty.describe_differences(model, intervals),
+        "differences": uncertainty.describe_differences(model, intervals, among),
         "cards": cards,
         "shown_columns": shown,
+        "marks": describe_marks(rows, cards),
         "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,

@@ -41,17 +41,20 @@ def describe_prevalence(model: Any, intervals: Intervals | None) -> Record:
     }
 
 
-def describe_differences(model: Any, intervals: Intervals | None) -> list[Record]:
+def describe_differences(
+    model: Any, intervals: Intervals | None, among: Sequence[int]
+) -> list[Record]:
     """Pairs of domains with the largest differences of a class, largest first.
 
-    With two classes, one is the mirror of the other and left out.
+    With two classes, one is the mirror of the other and left out. Domains that are not
+    ``among`` those to be looked at one by one are in no pair.
     """
     prevalence, most = np.asarray(model.prevalence_), SETTINGS.differences
-    n_classes = prevalence.shape[1]
+    n_classes, own = prevalence.shape[1], np.asarray(among, dtype=int)
     pairs = []
     for index in range(1 if n_classes == 2 else n_classes):
         share = prevalence[:, index]
-        order = np.argsort(share, kind="stable")
+        order = own[np.argsort(share[own], kind="stable")]
         low, high = order[:most], order[::-1][:most]
         pairs += [
             (share[a] - share[b], index, a, b)
