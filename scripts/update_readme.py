@@ -365,6 +365,7 @@ def tree() -> str:
     kinds = {
         "near": "halves together",
         "crossed": "halves apart",
+        "shift": "halves apart, fits by shift",
         "olive": "olive oils",
     }
     rows = []
