@@ -36,7 +36,7 @@ Array = np.ndarray
 
 def main() -> None:
     """Run what is missing, and print the summary."""
-    parser = options(__doc__, "tree", seeds=4, olive=3)
+    parser = options(__doc__, "tree", seeds=3, olive=3)
     args = parser.parse_args()
     settings = {"n_pairs": N_PAIRS, "n_domains": N_DOMAINS, "n_rows": N_ROWS}
     record = Record(args.record, COMMAND, settings, ("kind", "seed"), summarize)

@@ -154,7 +154,8 @@ def test_trends_gain_in_thin_years_and_seldom_cry_wolf():
 
 def test_trees_find_planted_pairs():
     found = json.loads((RESULTS / "tree.json").read_text())["summary"]
-    assert found["near"]["right"] == 1.0
+    assert found["near"]["right"] == found["shift"]["right"] == 1.0
+    assert found["shift"]["ward"][0] < 0.7  # looks alone would join others
     assert found["olive"]["cut"][0] >= found["olive"]["free"][0]
 
 
