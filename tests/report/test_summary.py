@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis._draws import prevalence_interval
+from shoal.datasets import make_latent_shift
 from shoal.metrics import matched_accuracy
 from shoal.report import SCHEMA, prevalence_records, rename, render, summarize
 from shoal.report._alone import looked_at
@@ -168,6 +169,29 @@ def test_borderline_rows_say_why(summary, penguins):
             assert_allclose([one["nats"] for one in record["why"]], most)
             named = {one["part"] for one in record["why"]}
             assert named <= {*data.feature_names, "(domain)", "(usual row)"}
+
+
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
+def test_disputed_rows_are_the_surest_that_looks_and_shift_class_otherwise(seed):
+    X, domains, _ = make_latent_shift(
+        600, n_classes=3, n_domains=5, n_features=3, separation=1.5, random_state=seed
+    )
+    model = DomainMixture(3, random_state=seed).fit(X, domains)
+    other, proba = model.route_.other_labels, model.predict_proba(X, domains)
+    cards = summarize(model, X, domains)["cards"]
+    assert any(card["disputed"] for card in cards)
+    for y, card in enumerate(cards):
+        numbers = [record["row"] for record in card["disputed"]]
+        own = np.flatnonzero((model.labels_ == y) & (other != y))
+        assert len(numbers) == min(len(own), 6)
+        assert_allclose(proba[numbers, y], np.sort(proba[own, y])[::-1][: len(numbers)])
+        for record in card["disputed"]:
+            row = record["row"]
+            assert record["other"]["class_id"] == f"c{other[row]}"
+            assert record["other"]["p"] == pytest.approx(proba[row, other[row]])
+    # other rows than those of fit have no other class
+    fewer = summarize(model, X[:-1], domains[:-1])["cards"]
+    assert not any(card["disputed"] for card in fewer)
 
 
 def test_score_is_that_of_the_metrics(summary, penguins):

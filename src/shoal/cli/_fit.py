@@ -136,6 +136,8 @@ def fit(
         output.found(found_by(fitted, summary))
         show_results(output)
         show_next(output, folder, report=report)
+        if not work.looks:  # rows look different all the same
+            _refuse_no_signal(fitted.diagnosis, images=rows.embedded is not None)
 
 
 def told_of(output: Output, fitted: "Fitted", parts: InParts | None) -> "Fitted":
@@ -252,9 +254,7 @@ def find_classes(
                 output.begin("tune")
             stored, model, table = embedded.finish(model, table)
         output.begin("diagnose")
-        diagnosis = diagnosis_of(model, table, work)
-        if not work.looks:  # rows look different all the same
-            _refuse_no_signal(diagnosis, images=embedded is not None)
+        diagnosis = diagnosis_of(model, table, work, choice)
         output.begin("intervals")
         intervals = model.bootstrap(
             table.X,
@@ -315,7 +315,7 @@ def _refuse_too_many(k: int | None, n_domains: int) -> None:
 
 
 def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:
-    """Raise E138 if the diagnosis says that domains cannot be told apart."""
+    """Raise E138 if domains cannot be told apart; what was found has been written."""
     finding = diagnosis["E138"]
     if finding.status == "fail":
         gain, needed = finding.numbers["gain"], finding.numbers["needed"]

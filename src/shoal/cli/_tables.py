@@ -141,7 +141,9 @@ def findings_table(findings: Sequence[Record]) -> Any:
     for finding in findings:
         word, color = MARKS[finding["status"]]
         advice = f"\n→ {visible(finding['advice'])}" if finding["advice"] else ""
-        seen = f"{visible(finding['reason'])}{advice} [{finding['code']}]"
+        # what is fine has no code to look up
+        code = f" [{finding['code']}]" * (finding["status"] != "ok")
+        seen = f"{visible(finding['reason'])}{advice}{code}"
         table.add_row(Text(finding["question"]), Text(word, style=color), Text(seen))
     return table
 

@@ -10,6 +10,7 @@ from shoal.likelihood._starts import (
     class_share,
     cluster_rows,
     joint_table,
+    relative_entropy,
     softmax_of_partition,
 )
 from shoal.probability import class_posterior, normalize_rows
@@ -41,7 +42,9 @@ def fill_empty_classes(
     """
     for _ in range(SETTINGS.most_splits):
         empty = empty_classes(problem, fit)
-        splits = best_splits(problem, fit, empty, penalties, rng) if len(empty) else []
+        if not len(empty):
+            break
+        splits = best_splits(problem, fit, empty, penalties.ridge, rng)
         n_filled = min(len(splits), len(empty))
         better = None
         while better is None and n_filled:
@@ -74,10 +77,10 @@ def best_splits(
     problem: MixtureProblem,
     fit: Fit,
     empty: Array,
-    penalties: Penalties,
+    ridge: float,
     rng: np.random.Generator,
 ) -> list[Split]:
-    """Halves of the other classes, the largest gain first."""
+    """Halves of the other classes by k-means, the largest gain first."""
     posterior = class_posterior(
         problem.class_given_x(fit.weights), fit.domain_given_class, problem.codes
     )
@@ -86,7 +89,7 @@ def best_splits(
     for number in np.setdiff1d(np.arange(posterior.shape[1]), empty):
         rows = np.flatnonzero(labels == number)
         if len(rows) >= SETTINGS.least_split:
-            splits.append(_split(problem, int(number), rows, penalties, rng))
+            splits.append(_split(problem, int(number), rows, ridge, rng))
     return sorted(splits, key=lambda split: -split.gain)
 
 
@@ -94,19 +97,25 @@ def _split(
     problem: MixtureProblem,
     number: int,
     rows: Array,
-    penalties: Penalties,
+    ridge: float,
     rng: np.random.Generator,
 ) -> Split:
-    """Two classes of the rows of one, climbed to from halves by k-means."""
-    weight = problem.row_weight[rows].astype(float)
-    codes, mass = problem.codes[rows], float(weight.sum())
-    own = MixtureProblem(problem.design[rows], codes, weight / mass, problem.n_domains)
+    own = MixtureProblem(
+        problem.design[rows],
+        problem.codes[rows],
+        problem.row_weight[rows],
+        problem.n_domains,
+    )
     halves = cluster_rows(own.design, 2, own.row_weight, rng)
     table = joint_table(own, halves, 2)
+    mass, shares = table.sum(axis=1), normalize_rows(table)
+    both = normalize_rows(table.sum(axis=0, keepdims=True))[0]
+    gain = sum(
+        m * relative_entropy(half, both) for m, half in zip(mass, shares, strict=True)
+    )
+    # half a row a domain, by chance, gains this much
+    present = (table.sum(axis=0) > 0).sum()
+    chance = (present - 1) / 2 * own.row_weight.sum() / len(rows)
     even = normalize_rows(table + SETTINGS.start_floor * table.sum() / table.size)
-    weights = softmax_of_partition(own, halves, 2, penalties.ridge)
-    fit = optimize(own, weights, even, penalties, max_iter=SETTINGS.split_joint)
-    together = np.log(table.sum(axis=0)[codes])
-    apart = own.log_likelihood(fit.weights, fit.domain_given_class)
-    gain = mass * float(own.row_weight @ (apart - together))
-    return Split(gain, number, fit.domain_given_class, fit.weights)
+    weights = softmax_of_partition(own, halves, 2, ridge)
+    return Split(float(gain - chance), number, even, weights)

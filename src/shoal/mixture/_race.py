@@ -11,7 +11,7 @@ from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._folds import Folds, Trial
 from shoal.likelihood._problem import Fit, Penalties, optimize
 from shoal.likelihood._settings import SETTINGS
-from shoal.likelihood._splits import fill_empty_classes
+from shoal.likelihood._splits import empty_classes, fill_empty_classes
 from shoal.likelihood._starts import Recipe
 from shoal.mixture._options import SearchOptions
 
@@ -161,30 +161,34 @@ class Race:
             known[found.penalties] = found
             self._note(str(found.penalties), found)
 
-    def solve(self, penalties: Penalties) -> tuple[str, Fit]:
+    def solve(self, penalties: Penalties, fill: bool) -> tuple[str, Fit]:
         """The start and solution of all rows, from the best that folds have found.
 
         Under penalties that suit the rows, the better objective is the better
-        solution; its empty classes are filled.
+        solution. One without empty classes is better than one with: they are filled
+        first if asked.
         """
         few = self.folds.solutions(self.trials)[: SETTINGS.n_finalists]
 
-        def climb(fit: Fit) -> Fit:
-            return optimize(
+        def climb(fit: Fit) -> tuple[int, Fit]:
+            found = optimize(
                 self.problem,
                 fit.weights,
                 fit.domain_given_class,
                 penalties,
                 max_iter=SETTINGS.final_joint,
             )
+            if fill:
+                rng = np.random.default_rng(self.seed)
+                found = fill_empty_classes(self.problem, found, penalties, rng)
+            return len(empty_classes(self.problem, found)), found
 
         found = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
             delayed(climb)(fit) for _, _, fit in few
         )
-        best = int(np.argmin([fit.objective for fit in found]))
-        rng = np.random.default_rng(self.seed)
-        filled = fill_empty_classes(self.problem, found[best], penalties, rng)
-        return few[best][1].start.name, filled
+        order = [(n_empty, fit.objective) for n_empty, fit in found]
+        best = order.index(min(order))
+        return few[best][1].start.name, found[best][1]
 
     def _note(self, name: str, trial: Trial) -> None:
         self.record[name] = trial.mean, trial.score.standard_error()

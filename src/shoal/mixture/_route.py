@@ -17,7 +17,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows
 from shoal.density import DensityMixture
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
-from shoal.probability import HeldOut
+from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
@@ -53,6 +53,9 @@ class Route:
     other_labels : ndarray of shape (n_samples,)
         Class of each training row by the one that did not speak, with the nearest
         classes matched.
+    apart : ndarray of shape (n_domains, n_classes) or None
+        Shares of these classes among the rows of each domain, less those of the classes
+        by the one that spoke; None where one was heard alone.
     """
 
     by: str
@@ -61,6 +64,7 @@ class Route:
     agreement: float
     agreement_by_class: Array
     other_labels: Array
+    apart: Array | None = None
 
     @property
     def chosen(self) -> bool:
@@ -68,7 +72,10 @@ class Route:
         return self.reason == "better"
 
     def against(self, labels: Array, n_classes: int) -> "Route":
-        """The same with the classes of the other compared to ``labels``."""
+        """The same with the classes of the other compared to ``labels``.
+
+        Shares by domain (``apart``) are those of other classes, and go.
+        """
         if self.reason == "alone":
             return self
         other_labels = match_by_rows(labels, self.other_labels, n_classes)[
@@ -84,6 +91,7 @@ class Route:
             agreement=float(same.mean()),
             agreement_by_class=by_class,
             other_labels=other_labels,
+            apart=None,
         )
 
     def lean(self) -> "Route":
@@ -137,7 +145,16 @@ def choose_route(
     gain = {name: (one.mean, one.standard_error()) for name, one in judged.items()}
     nothing = np.full(spoke.n_classes_, np.nan)
     route = Route(by, reason, gain, float("nan"), nothing, other.labels_)
-    return route.against(spoke.labels_, spoke.n_classes_)
+    route = route.against(spoke.labels_, spoke.n_classes_)
+    moved = _shares(route.other_labels, codes, spoke)
+    return replace(route, apart=moved - _shares(spoke.labels_, codes, spoke))
+
+
+def _shares(classes: Array, codes: Array, model: Any) -> Array:
+    """Shares of classes among the rows of each domain."""
+    shape = model.prevalence_.shape
+    counts = np.bincount(codes * shape[1] + classes, minlength=np.prod(shape))
+    return normalize_rows(counts.reshape(shape).astype(float))
 
 
 def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]:
@@ -190,6 +207,9 @@ class HearsLooks(FittedMixture):
     def _origin(self) -> Any:
         looks = vars(self).get("looks_")
         return self if looks is None else looks
+
+    def _in_doubt(self) -> Array | None:
+        return self.route_.apart
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""

@@ -61,7 +61,7 @@ class Search:
         best = self._richer(first)
         if self.small:
             return self._choose_all(plain, first, best)
-        name, fit = best.solve(best.best.penalties)
+        name, fit = best.solve(best.best.penalties, fill=False)  # all rows do
         if best is not first:  # other features, which won beyond doubt
             problem = self.rows.problem(best.features)
             penalties = self.options.first_penalties(problem, self.n_classes)
@@ -76,7 +76,7 @@ class Search:
         winner = best.choose_confidence()
         if not winner.beats(before, 0.0):
             return self.quick.finish(plain)
-        name, fit = best.solve(winner.penalties)
+        name, fit = best.solve(winner.penalties, fill=True)
         return polish(
             best.problem, best.features, name, fit, winner.penalties, self.options
         )

@@ -90,7 +90,11 @@ def _pictures(summary: Mapping[str, Any]) -> list[str]:
     return [
         row["image"]
         for card in summary["cards"]
-        for rows in (card["borderline"], *(home["rows"] for home in card["exemplars"]))
+        for rows in (
+            card["borderline"],
+            card.get("disputed", []),
+            *(home["rows"] for home in card["exemplars"]),
+        )
         for row in rows
         if "image" in row
     ]
@@ -107,8 +111,9 @@ def cut(summary: Mapping[str, Any], detail: Detail) -> Record:
 
 def _cut_card(card: Record, detail: Detail) -> Record:
     card = copy.deepcopy(card)
-    for place, row in enumerate(card["borderline"]):
-        if place >= detail.borderline_images:
+    doubtful = [card["borderline"], card.get("disputed", [])]
+    for rows in doubtful:
+        for row in rows[detail.borderline_images :]:
             row.pop("image", None)
     for home in card["exemplars"]:
         home["rows"] = home["rows"][: detail.exemplars]
@@ -116,7 +121,7 @@ def _cut_card(card: Record, detail: Detail) -> Record:
         from shoal.report._gather import shrink
 
         shown = [row for home in card["exemplars"] for row in home["rows"]]
-        for row in [*shown, *card["borderline"]]:
+        for row in [*shown, *doubtful[0], *doubtful[1]]:
             if "image" in row:
                 row["image"] = shrink(row["image"], detail.pixels)
     return card
