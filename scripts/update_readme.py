@@ -393,6 +393,29 @@ def trend() -> str:
     return table(header, rows)
 
 
+def tree() -> str:
+    """Cuts of trees against planted pairs and regions of olive oils."""
+    record = json.loads((RESULTS / "tree.json").read_text(encoding="utf-8"))
+    kinds = {
+        "near": "halves together",
+        "crossed": "halves apart",
+        "shift": "halves apart, fits by shift",
+        "olive": "olive oils",
+    }
+    rows = []
+    for kind, name in kinds.items():
+        found = record["summary"][kind]
+        scores = [
+            f"{found[one][0]:.3f} ± {found[one][1]:.3f}" if one in found else ""
+            for one in ("accuracy", "cut", "ward", "free", "best", "agreement")
+        ]
+        cost = f"{found['seconds'][0]:.1f} ({found['seconds_of_fit'][0]:.1f})"
+        rows.append([f"{name} ({found['runs']})", *scores, cost])
+    header = ["data", "all classes", "cut at three", "Ward", "free fit with three",
+              "best", "agreement", "seconds (of the fit)"]  # fmt: skip
+    return table(header, rows)
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -537,6 +560,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
+    "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
     "docs/real_data.md": {"organic": organic},
