@@ -1,4 +1,4 @@
-"""New rows join a model: what `shoal.update` says where nothing is new, and where it is.
+"""New rows join a model: what `shoal.update` says, whether anything is new or not.
 
     OMP_NUM_THREADS=1 python benchmarks/tabular/update.py
 

@@ -199,7 +199,7 @@ def test_killed_at_many_steps(fitted, anvers, tmp_path, monkeypatch):
     while code != DONE:
         shutil.rmtree(fitted)
         shutil.copytree(tmp_path / "kept", fitted)
-        code = in_child(body, killed_at(number, fitted))
+        code = in_child(body, killed_at(number, tmp_path))
         assert code in (DONE, -signal.SIGKILL)
         run = settled(fitted)
         record = json.loads((run / RUN).read_text())
@@ -207,9 +207,9 @@ def test_killed_at_many_steps(fitted, anvers, tmp_path, monkeypatch):
         model = shoal.load(run / MODEL)
         assert len(model.domains_) == {"fit": 3, "update": 4}[record["command"]]
         seen.add(record["command"])
-        number += 6
+        number += 12
     assert seen == {"fit", "update"}
-    assert number > 24
+    assert number > 60
 
 
 @pytest.mark.parametrize(
