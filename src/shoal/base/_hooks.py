@@ -185,6 +185,13 @@ class EstimatorHooks:
 
         return proportions_resampler(self, X, codes, weight)
 
+    def _in_doubt(self) -> Array | None:
+        """How far another fit of the rows moves ``prevalence_``; None without one.
+
+        Of the classes of the fit, as ``_add_up`` takes them.
+        """
+        return None
+
     def _diagnosed_rows(
         self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
     ) -> "DiagnosedRows":

@@ -25,6 +25,8 @@ from shoal.cli._pretrain import pretrain
 from shoal.cli._report import report
 from shoal.cli._serve import app as page_to_drop_on
 from shoal.cli._sign import sign
+from shoal.cli._tree import tree
+from shoal.cli._trend import trend
 from shoal.cli._update import update
 from shoal.cli._version import version
 
@@ -43,6 +45,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     "--out with-anvers",
     diff: "shoal diff shoal-demo with-anvers",
     compare: "shoal compare shoal-demo --formula '~ ice' --domains islands.csv",
+    trend: "shoal trend shoal-demo birds.csv --order year",
+    tree: "shoal tree shoal-demo shoal-demo/penguins.csv --cut 2 --out coarse",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     sign: "shoal sign shoal-demo --key key.txt",
     pretrain: "shoal pretrain photos --epochs 2",

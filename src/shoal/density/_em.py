@@ -88,9 +88,9 @@ def _expect(rows: Rows, density: Density, apart: Distances) -> Expected:
     logs = apart.log_density(density.tail)
     log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
     logs += (log_mix + np.log(density.share))[rows.codes]
-    top = logs.max(axis=1, keepdims=True)
+    top = np.ascontiguousarray(logs.T).max(axis=0)[:, None]  # faster than along rows
     given = np.exp(logs - top)
-    total = given.sum(axis=1, keepdims=True)
+    total = given @ np.ones((given.shape[1], 1))
     given /= total
     pull = apart.pull(density.tail)
     return Expected(given, pull, (np.log(total) + top)[:, 0])
@@ -122,9 +122,11 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     """p_d(y), shrunken to the common mix, and the weight of components in classes."""
     n_classes = int(owner.max()) + 1
     member = np.eye(n_classes)[owner]
-    counts = np.zeros((rows.n_domains, n_classes))
     by_component = mass.sum(axis=0)
-    np.add.at(counts, rows.codes, mass @ member)
+    counts = np.stack(
+        [np.bincount(rows.codes, one, rows.n_domains) for one in (mass @ member).T],
+        axis=1,
+    )
     common = counts.sum(axis=0) / counts.sum()
     if np.isinf(prior.mix_rows):
         mix = np.tile(common, (rows.n_domains, 1))

@@ -157,6 +157,7 @@ GIVEN = {
     "id": "names the rows",
     "label": "held aside, to score",
     "group": "groups the domains",
+    "order": "says when a row is from",
 }
 
 
