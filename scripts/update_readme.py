@@ -297,6 +297,19 @@ def unknown() -> str:
     return f"{table(header, rows)}\n{note}\n"
 
 
+def updates() -> str:
+    """What an update says of new rows of which something is new, or nothing."""
+    record = json.loads((RESULTS / "update.json").read_text(encoding="utf-8"))
+    columns = ("new_class", "mix_moved", "looks_moved", "right_column", "times_the_fit")
+    rows = [
+        [name, kind, str(line["updates"]), *(f"{line[key]:.2f}" for key in columns)]
+        for name, cell in record["summary"].items()
+        for kind, line in cell.items()
+    ]
+    titles = ["a class is said", "a mix", "looks", "in the right column", "times a fit"]
+    return table(["estimator", "what is new", "updates", *titles], rows)
+
+
 def coverage() -> str:
     """How often 90% intervals hold the truth, by rows per domain and concentration."""
     record = json.loads((RESULTS / "coverage.json").read_text(encoding="utf-8"))
@@ -563,6 +576,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
+    "docs/updating.md": {"updates": updates},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/anndata.md": {"cells": types_of_cells},
