@@ -21,6 +21,7 @@ from shoal.density._gaussian import (
     fill_in,
     without_drift,
 )
+from shoal.density._known import constrain, restrict
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
@@ -88,12 +89,13 @@ def _expect(rows: Rows, density: Density, apart: Distances) -> Expected:
     logs = apart.log_density(density.tail)
     log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
     logs += (log_mix + np.log(density.share))[rows.codes]
+    size = restrict(logs, rows, density)
     top = logs.max(axis=1, keepdims=True)
     given = np.exp(logs - top)
     total = given.sum(axis=1, keepdims=True)
     given /= total
     pull = apart.pull(density.tail)
-    return Expected(given, pull, (np.log(total) + top)[:, 0])
+    return Expected(given, pull, (np.log(total) + top)[:, 0] / size)
 
 
 # ---- the M step ------------------------------------------------------------------
@@ -135,7 +137,7 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     share = np.divide(
         by_component, by_class, out=1 / member.sum(axis=0)[owner], where=by_class > 0
     )
-    return mix, np.maximum(share, TINY)
+    return constrain(mix, rows.known), np.maximum(share, TINY)
 
 
 def _moments(
