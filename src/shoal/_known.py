@@ -39,7 +39,8 @@ class Known:
     classes : ndarray of shape (n_rows,)
         Known class of each row, -1 where there is none.
     groups : ndarray of shape (n_rows,)
-        Rows with the same number from 0 are of one class, whichever; -1 stands alone.
+        Rows with the same number from 0 are of one class, whichever, and of one domain;
+        -1 stands alone.
     shares : ndarray of shape (n_domains, n_names)
         Known shares of classes in domains, NaN elsewhere.
     orders : tuple of (int, tuple of int)
@@ -148,6 +149,7 @@ def read_known(given: Given | None, codes: Array, domains: Array) -> Known | Non
         return None
     known = Known(tuple(names), classes, groups, table, tuple(orders))
     _refuse_absent(known, codes, domains)
+    _refuse_apart(known, codes, domains)
     return known
 
 
@@ -302,6 +304,20 @@ def _refuse_absent(known: Known, codes: Array, domains: Array) -> None:
             f"prevalence says that {name!r} is absent in {str(domain)!r}, labels that "
             f"row {row} is one; correct one of them"
         )
+
+
+def _refuse_apart(known: Known, codes: Array, domains: Array) -> None:
+    """Raise for a group with rows of several domains."""
+    linked = np.flatnonzero(known.groups >= 0)
+    first: dict[int, int] = {}
+    for row in linked.tolist():
+        other = first.setdefault(int(known.groups[row]), row)
+        if codes[row] != codes[other]:
+            one, two = str(domains[codes[other]]), str(domains[codes[row]])
+            raise ValueError(
+                f"together joins rows {other} and {row} of the domains {one!r} and "
+                f"{two!r}; a group is one draw from one domain: give each its own"
+            )
 
 
 def too_few_classes(n_classes: int, known: Known | None) -> ValueError:

@@ -46,7 +46,7 @@ class KnownClasses:
 
     def __str__(self) -> str:
         if self.n_rows == 0:
-            return "No row's class was known."
+            return "Of classes, no row was known."
         rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
         if np.isnan(self.agreement):
             return f"The class of {rows} was known: too few to leave any out."
@@ -132,6 +132,8 @@ class FitsKnown(FitsRows):
 
     known_: KnownClasses | None
     labels_: Array
+    prevalence_: Array
+    _posterior: Any
     class_names_: list[str]
 
     def fit(
@@ -161,8 +163,9 @@ class FitsKnown(FitsRows):
             What is known already: the class of a few rows, -1, None or NaN elsewhere.
             Classes get the names given here (``class_names_``).
         together : array-like of shape (n_samples,), default=None
-            Rows with the same value are of one class, whichever it is; -1, None or NaN
-            of rows that stand alone.
+            Rows with the same value are one draw of a class (pictures of one animal),
+            all from one domain; -1, None or NaN of rows that stand alone. How rows look
+            is learned from that; by shift, a group only votes for one class.
         prevalence : mapping, default=None
             Known shares of classes in some domains, ``{"A": {"ill": 0.3}}``, 0 where a
             class is absent; or their order, ``{"A": ["well", "ill"]}``, the most common
@@ -198,14 +201,29 @@ class FitsKnown(FitsRows):
         self.class_names_ = names
         return known.moved(place, tuple(names))
 
-    def _keep_labels(self, known: Known) -> None:
-        """A known class is what the row is, whatever the fit says."""
+    def _keep_labels(self, X: Any, codes: Array, known: Known) -> None:
+        """A known class is what the row is, whatever the fit says; groups agree."""
         self.labels_[known.rows] = known.classes[known.rows]
+        linked = np.flatnonzero(known.groups >= 0)
+        if len(linked):
+            prior = np.log(np.maximum(self.prevalence_[codes[linked]], TINY))
+            logs = self._posterior(X[linked], codes[linked], None)
+            logs = np.log(np.maximum(logs, TINY)) - prior
+            groups = known.groups[linked]
+            total = np.zeros((int(groups.max()) + 1, logs.shape[1]))
+            np.add.at(total, groups, logs)  # one draw of a class: its prior counts once
+            total[groups] += prior
+            self.labels_[linked] = total.argmax(axis=1)[groups]
 
     def _known_of(self, X: Any, codes: Array) -> Known | None:
         """What fit was told of these rows."""
         kept = vars(self).get("known_")
         return None if kept is None else kept.of(X, codes)
+
+    def _with_known(self, sentence: str) -> str:
+        """Said of the evidence: also what was known, and how far the rest agrees."""
+        kept = vars(self).get("known_")
+        return sentence if kept is None else f"{sentence} {kept}"
 
     def _lean(self) -> Self:
         lean: Self = super()._lean()  # type: ignore[misc]

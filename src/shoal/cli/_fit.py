@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli import _runs
+from shoal.cli import _runs, _told
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
     PlaceOptions,
@@ -67,6 +67,9 @@ class Fitting(Classes):
         "from where classes match.",
         metavar="FILE|RUN",
     )
+    known: str | None = working(
+        None, "Column of the classes that are known of some rows.", metavar="COL"
+    )
     reruns: int = working(
         0, "Fits from other seeds, and with k-1 and k+1, for the report.", min=0
     )
@@ -110,6 +113,7 @@ def fit(
             names=None if how.names is None else names_from(how.names),
             n_reruns=how.reruns,
             more_stages=encoder.plan(),
+            known=how.known,
         )
         encoder.refuse_unused()
         folder = results.out or Path(f"shoal-{name_of(data)}")
@@ -156,6 +160,7 @@ class Settings:
     names: Names | None = None
     n_reruns: int = 0
     more_stages: Mapping[str, str] = field(default_factory=dict)
+    known: str | None = None  # column of known classes
     learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
 
 
@@ -199,12 +204,14 @@ def rows_to_fit(
     """The rows of a fit, read whole or in parts; images as features of a network."""
     work = settings.work
     refuse_unfit(encoder, work)
+    _told.refuse_clash_of_known(settings.known, source)
     source = with_gaps(source, work)
     output.begin("read")
     with opened(output, data, source, work, place) as parts:
         if parts is None:
-            table = read(output, data, source, work.seed)
+            table = read(output, data, source, work.seed, known=settings.known)
         else:
+            _told.refuse_known_in_parts(settings.known)
             table, settings = parts.table, replace(settings, learn=parts.learn)
         how = {"work": work, "skip_bad": source.skip_bad}
         table, embedded = encoder.embed(output, table, **how)
@@ -248,7 +255,7 @@ def find_classes(
             stored, model, table = embedded.finish(model, table)
         output.begin("diagnose")
         diagnosis = diagnosis_of(model, table, work)
-        if not work.looks:  # rows look different all the same
+        if not work.looks and table.known is None:  # else there is more to go by
             _refuse_no_signal(diagnosis, images=embedded is not None)
         output.begin("intervals")
         intervals = model.bootstrap(
@@ -265,16 +272,14 @@ def find_classes(
 
 def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, Any]:
     """The fitted model, and the choice of the number of classes if there was one."""
-    import numpy as np
-
     refuse_images(table)
     if not settings.work.looks:
-        _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
+        _told.refuse_too_many(settings.k, table)
     choice = None
     if settings.k is None:
         output.begin("choose")
         choice = choose_k(table, settings.work)
-    k = settings.k if choice is None else choice.n_classes
+    k = settings.k if choice is None else _told.at_least(choice.n_classes, table)
     output.begin("fit")
     model = _fit_or_refuse(estimator_for(table, k, settings.work), table, settings)
     if choice is not None and choice.n_classes is None:
@@ -300,11 +305,13 @@ def _fit_again(
     most = k + 1 if settings.work.looks else n_domains
     seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
     plans = [(k, seed) for seed in seeds]
-    plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if 2 <= n <= most]
+    least = max(2, _told.n_known(table))
+    plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if least <= n <= most]
     for done, (n_classes, seed) in enumerate(plans):
         output.at.advance(done / len(plans))
         work = replace(settings.work, seed=seed)
-        yield estimator_for(table, n_classes, work).fit(table.X, table.domains)
+        again = estimator_for(table, n_classes, work)
+        yield again.fit(table.X, table.domains, **_told.told(table, again))
 
 
 def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
@@ -312,21 +319,13 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     try:
         if settings.learn is not None:
             return settings.learn(estimator, table)
-        return estimator.fit(table.X, table.domains)
+        return estimator.fit(table.X, table.domains, **_told.told(table, estimator))
     except CodedError:
         raise
     except ValueError as error:
         text, _, hint = str(error).partition("; ")
         hint = hint or "see what was read with `shoal check`"
         raise CommandError("E164", text, hint) from error
-
-
-def _refuse_too_many(k: int | None, n_domains: int) -> None:
-    """Raise E112 for more classes than domains can tell apart."""
-    if k is not None and k > n_domains:
-        text = f"{k} classes cannot be separated with {n_domains} domains"
-        hint = f"use --k {n_domains} or less, a finer domain column, or --by looks"
-        raise CommandError("E112", text, hint)
 
 
 def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:

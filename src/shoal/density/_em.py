@@ -21,7 +21,7 @@ from shoal.density._gaussian import (
     fill_in,
     without_drift,
 )
-from shoal.density._known import constrain, restrict
+from shoal.density._known import constrain, draws, restrict
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
@@ -126,7 +126,9 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     member = np.eye(n_classes)[owner]
     counts = np.zeros((rows.n_domains, n_classes))
     by_component = mass.sum(axis=0)
-    np.add.at(counts, rows.codes, mass @ member)
+    part = draws(rows)
+    drawn = mass if part is None else mass * part[:, None]
+    np.add.at(counts, rows.codes, drawn @ member)
     common = counts.sum(axis=0) / counts.sum()
     if np.isinf(prior.mix_rows):
         mix = np.tile(common, (rows.n_domains, 1))

@@ -214,7 +214,7 @@ class DensityMixture(FitsKnown, LatentShiftEstimator):
         self.known_ = None
         if known is not None:
             known = self._name_classes(known, order)
-            self._keep_labels(known)
+            self._keep_labels(X, codes, known)
             self.known_ = judge_known(self, X, codes, known)
         self._warn_about(solution)
         return self
@@ -396,11 +396,12 @@ class DensityMixture(FitsKnown, LatentShiftEstimator):
 
     def _told_apart(self) -> str:
         if self.identified_by_ == "looks":
-            return (
+            return self._with_known(
                 f"Classes by looks alone: {self.n_classes_} classes are more than "
                 f"{len(self.domains_)} domains can tell apart by their mix."
             )
-        return "Classes by looks: how rows look, with a mix of classes for each domain."
+        sentence = "Classes by looks: how rows look, with a mix of classes for each"
+        return self._with_known(f"{sentence} domain.")
 
     def _novelty(self, X: Any) -> Array:
         """Squared distance to the nearest component, as a mean over seen columns."""

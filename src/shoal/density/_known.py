@@ -1,7 +1,7 @@
 """What is known of rows, in the EM of a DensityMixture.
 
-A row whose class is known is expected in no other; rows of one class are expected in
-the class that all of them fit; the mix of a domain is the likeliest with its known
+A row whose class is known is expected in no other; a group of rows of one class is one
+draw of a class with several rows; the mix of a domain is the likeliest with its known
 shares, or of the known order.
 """
 
@@ -40,11 +40,23 @@ def restrict(logs: Array, rows: Rows, density: Density) -> Array:
         [logsumexp(logs[linked][:, owner == y], axis=1) for y in np.unique(owner)],
         axis=1,
     )
+    log_mix = np.log(np.maximum(density.mix, TINY))[rows.codes[linked]]
     total = np.zeros((int(groups.max()) + 1, own.shape[1]))
-    np.add.at(total, groups, own)
-    logs[linked] += (total[groups] - own)[:, owner]
+    np.add.at(total, groups, own - log_mix)
+    logs[linked] += (total[groups] + log_mix - own)[:, owner]
     size[linked] = np.bincount(groups)[groups]
     return size
+
+
+def draws(rows: Rows) -> Array | None:
+    """How much of a draw from the mix each row is; None where all are whole ones."""
+    if rows.known is None or not (rows.known.groups >= 0).any():
+        return None
+    part = np.ones(len(rows.X))
+    linked = np.flatnonzero(rows.known.groups >= 0)
+    number = np.unique(rows.known.groups[linked], return_inverse=True)[1]
+    part[linked] /= np.bincount(number)[number]
+    return part
 
 
 def constrain(mix: Array, known: Known | None) -> Array:

@@ -33,6 +33,7 @@ def read(
     domain_file: Any = None,
     id: str | None = None,
     label: str | None = None,
+    known: str | None = None,
     group: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -73,6 +74,9 @@ def read(
         Domains in a file of their own, one a line or npy, for npy, npz and mtx.
     id, label : str, default=None
         Columns that name the rows, and that hold true classes (only for scoring).
+    known : str, default=None
+        Column of the classes that are known of some rows: ``table.known``, for ``fit``
+        to use as ``labels``. Empty cells and -1 are unknown.
     group : str, default=None
         Column with the group of each domain, such as healthy or ill; not a feature.
     features : list of str, default=None
@@ -155,6 +159,9 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
+        if known is not None:
+            text = f'known="{known}" names a column, and images have none'
+            raise InputError("E002", text, "leave it out")
         return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
@@ -211,6 +218,7 @@ class Tabulation:
             domains=domains,
             ids=self._ids(),
             labels=self._labels(),
+            known=self._known(),
             feature_names=names,
             schema=schema,
             columns=columns,
@@ -227,7 +235,7 @@ class Tabulation:
 
     def _check_names(self) -> None:
         known = [str(name) for name in self.frame.columns]
-        for option in ("domain", "id", "label", "group", "text"):
+        for option in ("domain", "id", "label", "known", "group", "text"):
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
@@ -260,7 +268,13 @@ class Tabulation:
 
     def _columns(self) -> tuple[list[Column], list[Feature]]:
         options = self.options
-        names = ("group", "label", "id", "domain")  # the last word is the domain's
+        names = (
+            "group",
+            "known",
+            "label",
+            "id",
+            "domain",
+        )
         given = {getattr(options, role): role for role in names}
         roles = {name: role for name, role in given.items() if name is not None}
         known = [str(name) for name in self.frame.columns]
@@ -371,6 +385,14 @@ class Tabulation:
     def _labels(self) -> Any:
         name = self.options.label
         return None if name is None else stripped(self.frame[name]).to_numpy()
+
+    def _known(self) -> Any:
+        name = self.options.known
+        if name is None:
+            return None
+        cells = words(self.frame[name], self.options.missing)
+        cells[cells == "-1"] = None
+        return cells
 
     def _feature_names(self, schema: Schema) -> list[str]:
         if self.matrix is None or schema.names:

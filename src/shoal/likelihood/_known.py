@@ -1,14 +1,13 @@
 """What is known of rows, in the likelihood of the domains.
 
 A row whose class is known has the likelihood of its domain and that class, g_y T_yd, in
-place of the sum over classes; rows of one class have that of all their domains and of
-sharing a class, sum_y prod_i g_y(x_i) T_yd. Both say what responsibilities are, and
-nothing else changes: the gradient is that of any row. Known shares of a domain are
-constraints on its mean responsibilities (posterior regularization: Ganchev et al. 2010,
-JMLR 11): the entries of q(d|y) in that domain are multiplied by what fulfils them.
+place of the sum over classes. Known shares of a domain are constraints on its mean
+responsibilities (posterior regularization: Ganchev et al. 2010, JMLR 11): the entries
+of q(d|y) in that domain are multiplied by what fulfils them. So all gradients are those
+of any row, with other responsibilities. Groups of rows do not enter: their class is
+what all of their rows speak for, once the fit is there.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,57 +36,19 @@ class Constraints:
         self.known, self.codes = known, codes
         self.rows = known.rows
         self.classes = known.classes[self.rows]
-        self.linked = np.flatnonzero(known.groups >= 0)
-        # of a subset of the rows, some groups are gone
-        self.groups = np.unique(known.groups[self.linked], return_inverse=True)[1]
         self.edges = np.searchsorted(codes, np.arange(n_domains + 1))
 
-    def even(self, row_weight: Array) -> Array:
-        """Weights that are the same in a group, which is counted as one thing."""
-        if not len(self.linked):
-            return row_weight
-        own = row_weight[self.linked]
-        mean = np.bincount(self.groups, own) / np.bincount(self.groups)
-        result = row_weight.copy()
-        result[self.linked] = mean[self.groups]
-        return result
-
-    def prepare(
-        self, problem: Any, weights: Array, likelihood: Array
-    ) -> tuple["Restriction", Array, float]:
-        """For one evaluation: how rows are restricted, T tilted, and what that adds."""
-        T, value = self._tilt(problem, weights, likelihood)
-        pooled = None
-        if len(self.linked):
-            pooled = self._pool(problem, weights, T)
-        return Restriction(self, pooled), T, value
-
-    def restrict(self, joint: Array, rows: slice, pooled: Array | None = None) -> None:
+    def restrict(self, joint: Array, rows: slice) -> None:
         """Set g_y T_yd of a block to zero for all classes but the known one."""
         first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
         columns, classes = self.rows[first:last] - rows.start, self.classes[first:last]
         kept = joint[classes, columns]
         joint[:, columns] = 0
         joint[classes, columns] = kept
-        if pooled is not None:
-            first, last = np.searchsorted(self.linked, [rows.start, rows.stop])
-            columns = self.linked[first:last] - rows.start
-            joint[:, columns] = pooled[:, self.groups[first:last]]
-
-    def _pool(self, problem: Any, weights: Array, T: Array) -> Array:
-        """For each group: responsibilities times the geometric mean of its rows."""
-        g = problem.g(weights, self.linked) * T[:, self.codes[self.linked]]
-        logs = np.log(np.maximum(g, SETTINGS.floor))
-        size = np.bincount(self.groups)
-        total = np.stack([np.bincount(self.groups, row) for row in logs])
-        top = total.max(axis=0)
-        shared = np.exp(total - top)
-        mass = shared.sum(axis=0)
-        return np.asarray(shared / mass * np.exp((np.log(mass) + top) / size))
 
     # ---- known shares ---------------------------------------------------------------
 
-    def _tilt(
+    def tilt(
         self, problem: Any, weights: Array, likelihood: Array
     ) -> tuple[Array, float]:
         """T with the columns of domains whose shares are known moved to fulfil them."""
@@ -139,18 +100,6 @@ class Constraints:
         return np.asarray(sums / np.maximum(np.diff(self.edges), 1)[:, None])
 
 
-@dataclass(frozen=True, eq=False)
-class Restriction:
-    """Constraints at one place."""
-
-    constraints: Constraints
-    pooled: Array | None
-
-    def __call__(self, joint: Array, rows: slice) -> None:
-        """Change g_y T_yd of a block, in place."""
-        self.constraints.restrict(joint, rows, self.pooled)
-
-
 def _conditions(
     shares: Array, order: tuple[int, ...], mass: float
 ) -> tuple[Array, Array, Array]:
@@ -177,20 +126,44 @@ def _solve_tilt(
     def dual(multipliers: Array) -> tuple[float, Array]:
         scaled = joint * np.exp(matrix.T @ multipliers)[:, None]
         total = np.maximum(scaled.sum(axis=0), SETTINGS.floor**2)
-        mass = scaled @ (row_weight / total)
         value = float(row_weight @ np.log(total)) - float(target @ multipliers)
-        return value, matrix @ mass - target
+        return value, scaled / total
 
-    bounds = [(-most if one else 0.0, most) for one in free]
-    found = minimize(
-        dual,
-        np.zeros(len(target)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
-    )
-    return matrix.T @ found.x, float(target @ found.x)
+    def gradient(multipliers: Array) -> tuple[float, Array]:
+        value, given = dual(multipliers)
+        return value, matrix @ (given @ row_weight) - target
+
+    def newton() -> Array:
+        """A few steps without bounds; where they fail, others go on."""
+        here = np.zeros(len(target))
+        value, given = dual(here)
+        for _ in range(SETTINGS.newton_steps):
+            mass = given @ row_weight
+            slope = matrix @ mass - target
+            if np.abs(slope).max() <= SETTINGS.newton_close * row_weight.sum():
+                break
+            curve = np.diag(mass) - (given * row_weight) @ given.T
+            step = np.linalg.lstsq(matrix @ curve @ matrix.T, slope, rcond=1e-12)[0]
+            there = np.clip(here - step, -most, most)
+            ahead, given = dual(there)
+            if not ahead <= value:
+                break
+            here, value = there, ahead
+        return here
+
+    start = newton() if free.all() else np.zeros(len(target))
+    slope = gradient(start)[1]
+    wrong = np.where(free, np.abs(slope), np.maximum(-slope, 0))
+    if wrong.max() > SETTINGS.newton_close * row_weight.sum():
+        start = minimize(
+            gradient,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-most if one else 0.0, most) for one in free],
+            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
+        ).x
+    return matrix.T @ start, float(target @ start)
 
 
 # ---- samples --------------------------------------------------------------
@@ -203,5 +176,5 @@ def sample_rows(
     drawn = stratified_sample(codes, max_rows, rng)
     if known is None:
         return drawn
-    wanted = np.flatnonzero((known.classes >= 0) | (known.groups >= 0))
+    wanted = known.rows
     return drawn if len(wanted) > max_rows // 2 else np.union1d(drawn, wanted)

@@ -78,7 +78,6 @@ class MixtureProblem:
         self.constraints = None
         if known is not None:
             self.constraints = Constraints(known, codes, n_domains)
-            self.row_weight = self.constraints.even(self.row_weight)
         self.n_rows, self.n_features = design.shape
         self.blocks = make_blocks(codes, n_domains)
 
@@ -145,17 +144,16 @@ class MixtureProblem:
         gradient = np.zeros(weights.shape)
         mass = np.zeros((len(weights), self.n_domains))
         likelihood = domain_given_class.astype(self.design.dtype)
-        restrict = None
-        if self.constraints is not None:
-            told = self.constraints.prepare(self, weights, likelihood)
-            restrict, likelihood, value = told
+        told = self.constraints
+        if told is not None:
+            likelihood, value = told.tilt(self, weights, likelihood)
         for block in self.blocks:
             rows = block.rows
             logits = self.logits(weights, rows)
             g, log_g = softmax_classes(logits, with_log=penalties.confidence > 0)
             joint = g * block.columns(likelihood)
-            if restrict is not None:
-                restrict(joint, rows)
+            if told is not None:
+                told.restrict(joint, rows)
             density = joint.sum(axis=0)
             np.maximum(density, SETTINGS.floor, out=density)
             weight = self.row_weight[rows]

@@ -79,6 +79,9 @@ class MixtureSettings:
     least_known: float = 1e-2
     # Logarithm of the factor by which known shares change q(d|y) at most.
     most_tilt: float = 30.0
+    # Newton's steps towards them, and how close is close enough.
+    newton_steps: int = 20
+    newton_close: float = 1e-10
     # Folds of the known rows that are left out to see how far the rest agrees, and
     # paired standard errors by which shift or looks must tell them better.
     known_folds: int = 5

@@ -117,7 +117,7 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
 
     def _keep_known(self, X: Any, codes: Array, known: Known) -> None:
         """Keep what was known, and how far fits agree that are not told of it."""
-        self._keep_labels(known)
+        self._keep_labels(X, codes, known)
         folds = folds_of_known(known, SETTINGS.known_folds)
         rows = self._rows_to_judge(X, codes, known)
         told, own = known.take(rows.X), folds[rows.X]
@@ -239,8 +239,6 @@ class MixtureRefit:
         drawn = draw_rows(self.codes, generator, self.weight)
         drawn = row_weights(self.codes, self.estimator.domain_weight_, drawn)
         problem.row_weight = drawn.astype(self.problem.row_weight.dtype)
-        if problem.constraints is not None:
-            problem.row_weight = problem.constraints.even(problem.row_weight)
         return problem
 
     def _from_fit(self, problem: MixtureProblem) -> Fit:

@@ -208,12 +208,10 @@ class HearsLooks(FittedMixture):
 
     def _told_apart(self) -> str:
         if self.route_.reason != "alone":
-            return str(self.route_)
-        return (
-            super()._told_apart()
-            if self._origin is self
-            else self._origin._told_apart()
-        )
+            return self._with_known(str(self.route_))
+        if self._origin is not self:
+            return str(self._origin._told_apart())
+        return self._with_known(super()._told_apart())
 
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = super()._with_domain(domains, prevalence)
