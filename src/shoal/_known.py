@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from shoal.validation import encode_domains
 
@@ -18,6 +17,8 @@ Array = np.ndarray[Any, Any]
 
 # Shares that somebody typed add up to one within this.
 ROUNDED = 1e-6
+# What pandas, which need not be there, writes where a value misses.
+GAPS = ("NAType", "NaTType")
 
 
 class Given(NamedTuple):
@@ -174,7 +175,7 @@ def _name(value: Any, argument: str) -> str | None:
         raise ValueError(
             f"{argument} must be one value per row, got {type(value).__name__} in one"
         )
-    if value is None or value is pd.NA or value is pd.NaT:
+    if value is None or type(value).__name__ in GAPS:
         return None
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))

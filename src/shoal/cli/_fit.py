@@ -205,13 +205,14 @@ def rows_to_fit(
     work = settings.work
     refuse_unfit(encoder, work)
     _told.refuse_clash_of_known(settings.known, source)
+    if settings.known and place.in_parts(data, whole=source.sample is None):
+        _told.refuse_known_in_parts(settings.known)
     source = with_gaps(source, work)
     output.begin("read")
     with opened(output, data, source, work, place) as parts:
         if parts is None:
             table = read(output, data, source, work.seed, known=settings.known)
         else:
-            _told.refuse_known_in_parts(settings.known)
             table, settings = parts.table, replace(settings, learn=parts.learn)
         how = {"work": work, "skip_bad": source.skip_bad}
         table, embedded = encoder.embed(output, table, **how)

@@ -379,9 +379,11 @@ class DomainMixture(HearsLooks):
             return max(pick_n_classes(blind, options, rng), least)
         if self.n_classes < least:
             raise too_few_classes(self.n_classes, rows.known)
-        told = rows.known is not None and rows.known.n_told == self.n_classes
-        check = self.check_identifiable and not told  # known rows tell them apart
-        return check_n_classes(self.n_classes, rows.n_domains, check_identifiable=check)
+        if rows.known is not None and rows.known.n_told == self.n_classes:
+            return self.n_classes  # known rows tell them apart, whatever the domains
+        return check_n_classes(
+            self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
+        )
 
     def _options(self) -> SearchOptions:
         return read_options(self)
