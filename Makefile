@@ -76,7 +76,7 @@ lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/lowest.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/lowest.txt \
-		-e ".[parquet,excel,faiss,boost,anndata]" hypothesis pillow pytest polars
+		-e ".[parquet,excel,faiss,boost,anndata,app]" hypothesis pillow pytest polars
 	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -m "not slow" \
 		-W ignore::DeprecationWarning -W ignore::FutureWarning $(TESTS)
 

@@ -1,7 +1,8 @@
 """An ecologist: which birds live on which island, from a file as Excel saves it.
 
 Semicolons, decimal commas, "-" and "n/a" where a value is missing: the file is read as
-it is. The species were never written down; the islands are enough.
+it is, and what was filled in is counted. The species were never written down; the
+islands are enough.
 
     python 01_ecologist.py
 """
@@ -25,7 +26,9 @@ with TemporaryDirectory() as folder:
     text = table.to_csv(sep=";", decimal=",", index=False).splitlines()
     text[3], text[7] = "-;18,0;n/a;3250;Torgersen", "39,2;19,6;-;n/a;Torgersen"
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
-    rows = read(path, domain="island", impute="median")
+    rows = read(path, domain="island")
+for message in rows.messages:
+    print(f"{message.code}: {message.text}")
 
 model = shoal.DomainMixture(random_state=0).fit(rows.X, rows.domains)
 print(model.n_classes_, "classes; share of each on every island:")

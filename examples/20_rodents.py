@@ -12,10 +12,12 @@ from shoal import DomainMixture
 from shoal.datasets import load_portal_rodents
 from shoal_bench.beside import print_comparison
 
-FILE = Path(__file__).parent / "data" / "portal_rodent_2016-03-10.csv.xz"
+# Beside this file, as in the project; copied elsewhere, in SHOAL_DATA_DIR.
+BESIDE = Path(__file__).parent / "data"
+FOLDER = BESIDE if BESIDE.is_dir() else None
 
 for domains in ("plot", "year"):
-    data = load_portal_rodents(FILE, domains=domains, max_rows=6000, random_state=0)
+    data = load_portal_rodents(FOLDER, domains=domains, max_rows=6000, random_state=0)
     model = DomainMixture(4, random_state=0).fit(data.X, data.domains)
     print(f"--- domains are {domains}s")
     print_comparison(data, model)

@@ -8,6 +8,7 @@ clothes from the shops alone. Networks on the pixels themselves: 70_fashion_imag
     python examples/65_fashion.py
 """
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from shoal.probability import normalize_rows
 from shoal_bench.beside import print_comparison
 from shoal_bench.datasets.idx import read_idx
 
-FOLDER = Path(__file__).parent / "data"
+# Beside this file, as in the project; copied elsewhere, in SHOAL_DATA_DIR.
+BESIDE = Path(__file__).parent / "data"
+FOLDER = BESIDE if BESIDE.is_dir() else Path(os.environ.get("SHOAL_DATA_DIR", "."))
 N_SHOPS = 6
 
 rng = np.random.default_rng(0)

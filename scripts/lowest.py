@@ -13,7 +13,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 # What a user installs; the tools of the developers may be of today.
-FOR_USERS = ("parquet", "excel", "faiss", "boost", "anndata")
+FOR_USERS = ("parquet", "excel", "faiss", "boost", "anndata", "app")
 
 
 def main() -> int:

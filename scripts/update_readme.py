@@ -322,6 +322,43 @@ def cells() -> str:
     )
 
 
+def trend() -> str:
+    """Errors with and without the order, coverage, and changes, by kind of series."""
+    record = json.loads((RESULTS / "trend.json").read_text(encoding="utf-8"))
+    kinds = {
+        "sets, still": "one mix",
+        "sets, scatter": "years scatter",
+        "sets, growing": "one mix, thin years first",
+        "sets, walk": "a walk",
+        "sets, jump": "one change",
+        "fits, walk": "a walk, classes found",
+        "fits, jump": "one change, classes found",
+        "rodents, real": "rodents",
+    }
+    rows = []
+    for kind, name in kinds.items():
+        found = record["summary"][kind]
+        pairs = [("plain", "smoothed"), ("plain_thin", "smoothed_thin")]
+        errors = [
+            " → ".join(f"{100 * found[one][0]:.1f}" for one in pair)
+            if pair[0] in found
+            else ""
+            for pair in pairs
+        ]
+        near = f"{found['jump_near']:.2f}" if "jump_near" in found else ""
+        fit = found.get("seconds_of_fit")
+        cost = f"{found['seconds'][0]:.1f}" + (f" ({fit[0]:.1f})" if fit else "")
+        row = [f"{name} ({found['runs']})", *errors, f"{found['covered'][0]:.2f}"]
+        # where mixes stay, of more series that were drawn for this alone
+        more = record["summary"].get(kind.replace("sets", "alarms"), found)
+        alarms = f"{more['alarms']:.3f} of {more['runs']}"
+        rows.append([*row, alarms, near, cost])
+    header = ["years", "error alone → smoothed", "in years below 30 rows",
+              "90% intervals cover", "series with a change", "within a year of it",
+              "seconds (of the fit)"]  # fmt: skip
+    return table(header, rows)
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -459,6 +496,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
+    "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},

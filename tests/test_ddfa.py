@@ -108,7 +108,9 @@ def test_population_is_recovered(method, discretizer, n_classes, n_domains, seed
         "given": [f"word {word:02d}" for word in words],
         "masses": PointMassDiscretizer(1e-9),
         "callable": GivenClusters(
-            lambda points: np.unique(points.round(9), axis=0, return_inverse=True)[1]
+            lambda points: np.unique(points.round(9), axis=0, return_inverse=True)[
+                1
+            ].ravel()  # numpy 2.0 gives it two dimensions
         ),
     }[discretizer]
     model = DDFA(

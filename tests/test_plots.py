@@ -227,3 +227,17 @@ def test_importing_plots_does_not_import_matplotlib():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_an_explanation_is_a_bar_for_each_part(model, data):
+    found = model.explain(data.X[0], "Torgersen")
+    ax = plots.plot_explanation(found, n_classes=3)
+    parts = found.to_records()
+    widths = [bar.get_width() for bar in ax.patches]
+    assert_allclose(widths, [one["nats"] for one in parts] + [found.log_odds])
+    assert labels(ax.get_yticklabels())[0] == "(domain) = Torgersen"
+    assert labels(ax.get_yticklabels())[-1] == "all together"
+    few = plots.plot_explanation(found, most=1)
+    widths = [bar.get_width() for bar in few.patches]
+    assert labels(few.get_yticklabels())[-2] == "3 more columns"
+    assert_allclose(sum(widths[:-1]), widths[-1])

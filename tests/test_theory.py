@@ -181,6 +181,7 @@ def test_theorem_2_point_masses_make_anchor_words(problem_seed):
     values, group = np.unique(
         np.round(q.domain_given_x, 10), axis=0, return_inverse=True
     )
+    group = group.ravel()  # numpy 2.0 gives it two dimensions
     mass = np.bincount(group, weights=mass_of_input)
     eps = min(mass[group[x]] for x in range(len(q.anchor_of)))
     heavy = np.flatnonzero(mass >= eps)

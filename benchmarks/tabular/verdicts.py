@@ -36,8 +36,9 @@ from shoal.metrics import matched_accuracy
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/verdicts.py"
 LINES = FOLDER / "verdicts.jsonl"
 SUMMARY = FOLDER / "verdicts.json"
-# Seeds of the design; those of one part never meet the other.
-PARTS = {"development": range(2), "fresh": range(1000, 1003)}
+# Seeds of the design; those of one part never meet the other. Seeds 1000 to 1002 were
+# reported once, and looked at then.
+PARTS = {"development": range(2000, 2003), "fresh": range(4000, 4003)}
 LEVEL, RESAMPLES = 0.9, 40
 
 
@@ -149,7 +150,8 @@ def rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """All that the study is asked for."""
     clear = [run for run in runs if run["verdict"] == "clear"]
     strong = [run for run in runs if run["spec"]["strength"] == 3]
-    harmed = [run for run in strong if run["behind"] > 0.15]
+    harmed = {limit: [run for run in strong if run["behind"] > limit]
+              for limit in (0.05, 0.15)}  # fmt: skip
     sound = [run for run in runs if not run["spec"]["strength"]]
     by_kind = {}
     for kind in sorted({run["spec"]["violation"] for run in runs}):
@@ -166,8 +168,15 @@ def rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "sound and called clear": share(r["verdict"] == "clear" for r in sound),
         "sound and forbidden": share(r["verdict"] == "do not use" for r in sound),
         "strong and forbidden": share(r["verdict"] == "do not use" for r in strong),
-        "strong, more than .15 below the reference": len(harmed),
-        "of these forbidden": share(r["verdict"] == "do not use" for r in harmed),
+        **{
+            f"strong, more than {limit} below the reference, forbidden": share(
+                r["verdict"] == "do not use" for r in some
+            )
+            for limit, some in harmed.items()
+        },
+        "strong, within .05 of the reference, forbidden": share(
+            r["verdict"] == "do not use" for r in strong if r["behind"] <= 0.05
+        ),
         "all more than .15 below, forbidden": share(
             r["verdict"] == "do not use" for r in runs if r["behind"] > 0.15
         ),
@@ -180,6 +189,7 @@ def rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
                 if (r["spec"]["violation"], r["spec"]["strength"]) == (kind, strength))
             for kind in INSTRUMENTS for strength in (1, 2, 3)
         },
+        "sound, and an instrument named": share("W124" in r["raised"] for r in sound),
         "coverage by shape": coverage(sound),
         "by violation and strength": by_kind,
     }  # fmt: skip

@@ -14,6 +14,9 @@ from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from shoal.analysis.compare import compare
+    from shoal.analysis.tree import class_tree
+    from shoal.analysis.trend import trend
+    from shoal.analysis.update import diff, update
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -31,9 +34,13 @@ __all__ = [
     "DomainMixture",
     "__version__",
     "choose_n_classes",
+    "class_tree",
     "compare",
+    "diff",
     "load",
     "save",
+    "update",
+    "trend",
 ]
 
 __getattr__, __dir__ = _lazy_names(
@@ -45,8 +52,12 @@ __getattr__, __dir__ = _lazy_names(
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
         "choose_n_classes": "shoal.mixture",
+        "class_tree": "shoal.analysis.tree",
         "compare": "shoal.analysis.compare",
+        "diff": "shoal.analysis.update",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
+        "update": "shoal.analysis.update",
+        "trend": "shoal.analysis.trend",
     },
 )

@@ -6,7 +6,6 @@ the data; see :mod:`shoal_bench.image_kept` for what is trained once.
 
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,13 @@ from shoal_bench.image_kept import (
     problem_digest,
     trained_scan,
 )
-from shoal_bench.image_problems import ImageProblem, open_weights, random_weights
+from shoal_bench.image_problems import (
+    FOLDERS,
+    ImageProblem,
+    in_window,
+    open_weights,
+    random_weights,
+)
 from shoal_bench.methods import Answer, register, supervised_classes
 from shoal_bench.scan import SCAN
 
@@ -224,15 +229,19 @@ def _ddfa_ri(
     ``start`` says how: as ours do (He), or as torch draws weights, which is published.
     """
     check_choice(RANDOM_WEIGHTS, start=start)
-    origin, weights = f"random, {depth} layers", None
-    if start == "torch":
-        origin, weights = f"{origin}, torch", partial(random_weights, depth, seed)
+    origin = f"random, {depth} layers" + (", torch" if start == "torch" else "")
+
+    def weights() -> Any:
+        return in_window(problem, random_weights(depth, seed, start))
+
+    # by its name the training's own seed draws the weights, as in all records
+    named = start == "he" and problem.dataset not in FOLDERS
     return _ddfa(
         problem,
         seed,
         origin,
         backbone=f"resnet{depth}-cifar",
-        start=weights,
+        start=None if named else weights,
         clusters_per_class=RANDOM_CLUSTERS,
         **settings,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from shoal.datasets.extend import find_file
 from shoal.vision import Backbone, load_backbone, resnet
@@ -37,6 +37,22 @@ FOLDERS = {
     "fieldguide2": "fieldguide",
     "fieldguide28": "fieldguide",
 }
+#: Side to which pictures of files are resized, and of the window that networks see.
+RESIZED, WINDOW = 256, 224
+
+
+class Windowed(Backbone):
+    """A network that sees the middle of larger images, as that of the paper does."""
+
+    def __init__(self, net: Backbone, side: int) -> None:
+        super().__init__()
+        self.net, self.side, self.n_features = net, side, net.n_features
+
+    def features(self, x: Tensor) -> Tensor:
+        """Features of the middle, normalized as the whole image is."""
+        top, left = ((length - self.side) // 2 for length in x.shape[2:])
+        middle = x[..., top : top + self.side, left : left + self.side]
+        return self.net.features(middle)
 
 
 @dataclass(frozen=True)
@@ -94,14 +110,16 @@ def _load_images(
 def _load_folders(
     dataset: str, data_dir: Path | None
 ) -> tuple[Array, Array, Array, int]:
-    """Images of a data set that lies in folders, 224 x 224, training rows first."""
+    """Images of a data set that lies in folders, training rows first."""
     path = None if data_dir is None else data_dir / FOLDERS[dataset]
     if dataset == "imagenet50":
-        train, test = load_imagenet50(path, "train"), load_imagenet50(path, "val")
+        train, test = (
+            load_imagenet50(path, split, size=RESIZED) for split in ("train", "val")
+        )
     else:
         n_classes = DATASETS[dataset].n_classes
         train, test = (
-            load_fieldguide(path, split, n_classes=n_classes)
+            load_fieldguide(path, split, n_classes=n_classes, size=RESIZED)
             for split in ("train", "test")
         )
     images = np.concatenate([train.X, test.X])
@@ -114,16 +132,21 @@ def open_weights(problem: ImageProblem, name: str) -> Backbone:
 
     Which network it is, the weights tell.
     """
-    return load_backbone(_find_weights(problem, name))
+    return in_window(problem, load_backbone(_find_weights(problem, name)))
 
 
-def random_weights(depth: int, seed: int) -> Backbone:
-    """A network with the random weights of torch's own layers."""
+def in_window(problem: ImageProblem, net: Backbone) -> Backbone:
+    """The network, for pictures of files one that sees their middle."""
+    return Windowed(net, WINDOW) if problem.dataset in FOLDERS else net
+
+
+def random_weights(depth: int, seed: int, kind: str = "torch") -> Backbone:
+    """A network with random weights: ours (``"he"``), or as torch's own layers draw."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         net = resnet(depth)
         for module in net.modules():
-            if isinstance(module, nn.Conv2d):
+            if kind == "torch" and isinstance(module, nn.Conv2d):
                 module.reset_parameters()
     return net
 

@@ -23,6 +23,7 @@ from shoal.metrics import (
 from shoal_bench.meter import Meter, provenance
 from shoal_bench.methods import Answer, Method, find_method
 from shoal_bench.problems import Truth, load_problem
+from shoal_bench.published import PUBLISHED_SETTINGS
 from shoal_bench.spec import Spec
 from shoal_bench.store import Claim, Store
 
@@ -133,6 +134,7 @@ def _plain(value: Any) -> Any:
 
 
 def _method_settings(method: Method, spec: Spec) -> dict[str, Any]:
+    """What a spec sets, beside what is published for its data set."""
     chosen = {k: v for k, v in spec.options.items() if k not in PROBLEM_SETTINGS}
     unknown = set(chosen) - set(method.settings)
     if unknown:
@@ -140,7 +142,7 @@ def _method_settings(method: Method, spec: Spec) -> dict[str, Any]:
             f"settings of {spec.method!r} may be "
             f"{sorted({*method.settings, *PROBLEM_SETTINGS})}, got {sorted(unknown)}"
         )
-    return chosen
+    return {**PUBLISHED_SETTINGS.get(spec.dataset, {}).get(spec.method, {}), **chosen}
 
 
 # ---- grids -----------------------------------------------------------------------

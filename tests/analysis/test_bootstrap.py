@@ -1,4 +1,6 @@
+import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -426,6 +428,41 @@ def test_merged_classes_are_resampled_as_their_parts(clouds):
         assert_allclose(whole.draws[:, :, index], together)
     assert (whole.co_assignment >= parts.co_assignment).all()
     assert whole.difference(0, 1).estimate.shape == (2,)
+
+
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
+def test_intervals_hold_how_far_looks_and_shift_differ(seed):
+    """Their squared difference is added to the variance of the resamples."""
+    X, domains, _ = make_latent_shift(
+        600, n_classes=3, n_domains=5, n_features=3, separation=1.5, random_state=seed
+    )
+    model = DomainMixture(3, random_state=seed).fit(X, domains)
+    route, table = model.route_, np.zeros((2, 5, 3))
+    for which, classes in enumerate((model.labels_, route.other_labels)):
+        np.add.at(table[which], (domains, classes), 1)
+    shares = table / table.sum(axis=2, keepdims=True)
+    assert_allclose(route.apart, shares[1] - shares[0], atol=1e-12)
+    assert np.abs(route.apart).max() > 0
+
+    def draw(fitted):
+        return fitted.bootstrap(X, domains, n_resamples=20, random_state=seed)
+
+    both = draw(model)
+    assert_allclose(both.draws.sum(axis=2), 1)
+    sure = copy.copy(model)
+    sure.route_ = replace(route, apart=np.zeros((5, 3)))
+    plain = draw(sure)
+    for turn in range(20):
+        for domain in range(5):
+            way = 1 if turn % 2 else -1
+            row = plain.draws[turn, domain] + way * route.apart[domain]
+            row = np.minimum(np.maximum(row, 0), 1)
+            assert_allclose(both.draws[turn, domain], row / row.sum(), atol=1e-12)
+    assert (both.high - both.low).mean() > (plain.high - plain.low).mean()
+    # of merged classes, what the parts differ by adds up
+    merged = model.merge(0, 1)
+    assert_allclose(merged._add_up(merged._in_doubt()).sum(axis=1), 0, atol=1e-12)
+    assert draw(merged).draws.shape == (20, 5, 2)
 
 
 @pytest.mark.parametrize("n_resamples", [0, 1, 2.5, True])

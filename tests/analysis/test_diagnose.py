@@ -97,7 +97,8 @@ def test_strong_violations_forbid_use(seed):
 def test_too_few_classes_do_not_explain_the_domains(seed):
     diagnosis = fit_and_ask(seed, n_classes=2, n_domains=6, n_rows=3000)
     assert "misfit" in raised(diagnosis)
-    assert "supports 3 classes" in diagnosis["misfit"].advice
+    assert diagnosis["misfit"].advice.startswith("3 classes leave ")
+    assert "try more classes" in diagnosis["misfit"].advice
 
 
 @pytest.mark.filterwarnings("ignore::shoal.exceptions.IdentifiabilityWarning")
@@ -298,6 +299,7 @@ def kept(gain: float, through: float):
         "gain_through": through,
         "gain_kept": through / gain,
         "gain_lost_sure": 9.0,
+        "one_more": None,
     }
     return find_lost_gain(Case(numbers, np.array([]), []))
 

@@ -74,32 +74,63 @@ def test_the_unit_of_one_column_in_one_domain_is_named(seed, change):
     assert factor * change(37.0) + offset == pytest.approx(37, abs=spread)
 
 
-def test_a_sure_instrument_forbids_use_and_a_doubtful_one_does_not(seed):
-    X, domains = table(seed)
-    one = {"domain": 2, "column": 1, "gain": 1.0, "error": 0.1, "rows": 90,
-           "factor": 0.556, "offset": -17.8, "size": 4.0, "here": (96.0, 104.0),
+def tell_of(n_domains=8, fitted=False, **more):
+    """The finding about one instrument."""
+    one = {"domain": 2, "column": 1, "gain": 1.0, "error": 0.1, "beyond": 0.5,
+           "beyond_error": 0.1, "rows": 90, "evidence": 67.5, "factor": 0.556,
+           "offset": -17.8, "size": 4.0, "here": (96.0, 104.0),
            "elsewhere": (35.0, 41.0)}  # fmt: skip
-    none = np.zeros(8)
-    drift = {"shift": none, "shift_error": none, "apart": none, "apart_error": none}
+    none = np.zeros(n_domains)
+    drift = {"shift": none, "shift_error": none, "apart": none, "apart_error": none,
+             "instruments": [{**one, **more}]}  # fmt: skip
+    numbers = {"drift": drift, "columns": COLUMNS, "drift_fitted": fitted}
+    return find_instrument(Case(numbers, DOMAINS, []))
 
-    def tell(fitted=False, **more):
-        drift["instruments"] = [{**one, **more}]
-        numbers = {"drift": drift, "columns": COLUMNS, "drift_fitted": fitted}
-        return find_instrument(Case(numbers, DOMAINS, []))
 
-    sure = tell(beyond=0.5, beyond_error=0.1)
+def test_a_large_instrument_forbids_use_and_a_doubtful_one_does_not():
+    sure = tell_of()
     assert sure.status == "fail"
     assert sure.reason == (
         '"temp_c" at site 2 is 96 to 104, elsewhere 35 to 41: another unit or '
         "instrument?"
     )
     assert "0.556 x value -17.8 would make it like theirs" in sure.advice
-    assert tell(fitted=True, beyond=0.5, beyond_error=0.1).status == "caution"
-    doubtful = tell(beyond=0.1, beyond_error=0.1)
-    assert doubtful.status == "caution"
+    assert tell_of(fitted=True).status == "caution"
+    doubtful = tell_of(beyond=-0.1)
+    assert doubtful.status == "fail"  # large, and yet a class may be the reason
     assert "or a class of its own?" in doubtful.reason
-    # a class of its own explains three times as much
-    assert tell(beyond=-2.0, beyond_error=0.1).status == "ok"
+    # a class of its own explains far more, or rows hardly change their class
+    assert tell_of(beyond=-0.3).status == "caution"
+    assert tell_of(size=0.9).status == "caution"
+    assert tell_of(evidence=THRESHOLDS.unit_nats_fail).status == "caution"
+
+
+def test_little_evidence_is_no_instrument():
+    assert tell_of(evidence=THRESHOLDS.unit_nats).status == "ok"
+    assert tell_of(size=0.09).status == "ok"
+    # of many rows, a density that is a little off gains as much
+    assert tell_of(rows=700).status == "ok"
+    # among few domains, only what no class of its own can explain is told
+    few = tell_of(n_domains=3, beyond=0.3)
+    assert few.status == "ok"
+    assert "class of the domain's own" in few.reason
+    assert tell_of(n_domains=3, beyond=0.5).status == "fail"
+
+
+@pytest.mark.parametrize("change", [lambda x: x + 2.5, lambda x: 2.5 * x])
+def test_evidence_is_what_a_unit_gains_less_half_of_a_class(seed, change):
+    X, domains = table(seed)
+    X[domains == 4, 1] = change(X[domains == 4, 1])
+    found = find_drift(X, domains, np.random.default_rng(seed))["instruments"]
+    for one in found:
+        # of a class of the domain's own, where it gains at all
+        own = one["gain"] - one["beyond"]
+        assert own >= -1e-12
+        evidence = one["rows"] * (one["gain"] - own / 2)
+        assert one["evidence"] == pytest.approx(evidence)
+    ranked = [one["evidence"] for one in found]
+    assert ranked == sorted(ranked, reverse=True)
+    assert (found[0]["domain"], found[0]["column"]) == (4, 1)
 
 
 def test_the_share_of_domains_apart_decides():

@@ -1,8 +1,12 @@
 """What the page lets through to the command line."""
 
+import json
+
 import pytest
 
 from shoal.app._jobs import BadRequestError, Job, JobStore, fit_arguments, safe_name
+from shoal.app._preview import preview
+from shoal.app._remarks import with_names
 
 
 def test_options_become_arguments():
@@ -50,6 +54,22 @@ def test_progress_is_what_the_command_said_last(tmp_path):
     assert job.progress() == {"stage": 2, "stages": 6, "text": "finding the classes"}
 
 
+def test_remarks_call_classes_by_their_names(tmp_path):
+    """Where a class is meant, and nowhere else."""
+    summary = tmp_path / "summary.json"
+    reason = "Some classes occur in one domain: {c1} only in c1, {c0} only in c2."
+    summary.write_text(json.dumps({"checks": {"findings": [{"reason": reason}]}}))
+    printed = reason.replace("{", "").replace("}", "")
+    messages = [{"code": "W139", "text": printed}, {"code": "W148", "text": "c1: -9"}]
+    assert with_names(messages, summary, {}) == messages
+    assert with_names(messages, tmp_path / "none.json", {"c0": "A"}) == messages
+    told = with_names(messages, summary, {"c1": "Gentoo", "c0": "{c1}"})
+    assert [one["text"] for one in told] == [
+        "Some classes occur in one domain: Gentoo only in c1, {c1} only in c2.",
+        "c1: -9",
+    ]
+
+
 def test_a_run_whose_page_was_stopped_is_known_after_a_restart(tmp_path):
     job = JobStore(tmp_path).make("x.csv")
     job.keep(status="running")
@@ -71,3 +91,17 @@ def test_a_job_can_be_forgotten(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(BadRequestError, match="nothing is running for this table"):
         job.cancel()
+
+
+def test_the_preview_shows_a_table_as_it_will_be_read(tmp_path):
+    """Numbers with decimal commas as numbers; blanks make no further place."""
+    lines = ["size;site"] + [
+        f"{3 + n // 7},{n % 7};{('Moor', 'Heath ', 'Moor ')[n % 3]}" for n in range(60)
+    ]
+    lines[1] = "-;Moor"
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(lines))
+    shown = preview(path)
+    assert shown["candidates"] == ["site"]
+    assert shown["rows"][:2] == [["", "Moor"], ["3.1", "Heath"]]
+    assert shown["columns"][1]["n_values"] == 2

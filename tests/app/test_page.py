@@ -114,6 +114,8 @@ def test_upload_fit_name_and_download(done, open_tab):
     heads = page.locator("#mix thead th").all_inner_texts()
     assert heads == ["island", "rows", "Adelie", "Gentoo & co", "Chin<strap>"]
     report.locator("#c2 h3", has_text="Chin<strap>").wait_for()
+    remarks = page.locator("#remarks").inner_text()
+    assert "Gentoo & co only in Biscoe, Chin<strap> only in Dream" in remarks
     with page.expect_download() as download:
         page.get_by_role("link", name="prevalence.csv").click()
     text = download.value.path().read_text(encoding="utf-8")

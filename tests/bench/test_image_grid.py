@@ -143,7 +143,7 @@ def fieldguide(tmp_path, monkeypatch) -> Path:
 def test_data_sets_in_folders_are_problems_too(fieldguide):
     spec = Spec("fieldguide2", 2, 3, 0, "scan")
     problem = load_problem(spec, "images", fieldguide)
-    assert problem.pool.shape == (80, 224, 224, 3)
+    assert problem.pool.shape == (80, 256, 256, 3)
     bright = problem.X.mean(axis=(1, 2, 3)) > 100
     np.testing.assert_array_equal(bright, problem.truth.labels)
     bright = problem.X_test.mean(axis=(1, 2, 3)) > 100
@@ -157,6 +157,6 @@ def test_weights_say_which_network_they_are_of(fieldguide):
     place.parent.mkdir()
     save_backbone(net, place, {"depth": 34, "stem": "imagenet"})
     opened = open_weights(problem, "moco")
-    assert (opened.depth, opened.stem) == (34, "imagenet")
+    assert (opened.net.depth, opened.net.stem) == (34, "imagenet")
     with pytest.raises(FileNotFoundError, match="simclr_resnet18_fieldguide2"):
         open_weights(problem, "simclr_resnet18")

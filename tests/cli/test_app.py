@@ -1,13 +1,18 @@
 """What all commands share: help, codes, streams, lazy imports."""
 
+import io
 import json
+import re
 import subprocess
 import sys
 import warnings
 from importlib.metadata import entry_points
+from typing import Any
 
+import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 import shoal as package
@@ -301,12 +306,60 @@ def test_large_tables_are_shortened():
             "hi": 0.2,
             "level": 0.9,
             "n_rows": 10,
+            "flag": "",
         }
-        for domain in range(60)
+        for domain in range(40)
         for index in range(10)
     ]
     table = prevalence_table(records, "site")
     assert table.row_count == 40
-    assert "first 40 of 60" in str(table.title)
     assert "intervals" not in str(table.title)
     assert prevalence_table(records[:2], "site").row_count == 1
+
+
+def printed(table: Any) -> list[list[str]]:
+    """The words of each line of a table, as a terminal of 100 columns shows them."""
+    console = Console(width=100, file=io.StringIO())
+    console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+@pytest.mark.parametrize("thin", ["none", "some", "all"])
+def test_thousands_of_domains_are_told_by_their_spread(thin: str):
+    """Not by the first of them; single ones where their shares can be read."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([1, 1], 2_000)
+    flags = {"none": 0, "some": 1_995, "all": 2_000}[thin]
+    records = [
+        {
+            "domain": f"site{domain}",
+            "class_id": f"c{index}",
+            "class_name": f"c{index}",
+            "estimate": shares[domain, index],
+            "lo": 0.0,
+            "hi": 1.0,
+            "level": 0.9,
+            "n_rows": 100 + domain,
+            "flag": "thin" if domain < flags else "",
+        }
+        for domain in range(2_000)
+        for index in range(2)
+    ]
+    lines = printed(prevalence_table(records, "site"))
+    assert lines[0] == ["Share of each class in 2,000 domains"]
+    cells = {line[0]: line[2:] for line in lines if len(line) == 4}
+    for name, row in {
+        "average of all": shares.mean(axis=0),
+        "a tenth are below": np.quantile(shares, 0.1, axis=0),
+        "nine tenths are below": np.quantile(shares, 0.9, axis=0),
+    }.items():
+        assert cells[name] == [f"{100 * share:.1f}%" for share in row]
+    single = [name for name in cells if re.fullmatch(r"site\d+", name)]
+    n_shown = {"none": 10, "some": 5, "all": 0}[thin]
+    assert single == [f"site{1999 - place}" for place in range(n_shown)]
+    text = " ".join(line[0] for line in lines[-2:])
+    assert text.endswith("prevalence.csv has all.")
+    assert ("with 90% intervals" in text) == (thin != "all")
+    assert ("No domain has rows enough" in text) == (thin == "all")
+    assert ("the 5 largest that are not thin" in text) == (thin == "some")

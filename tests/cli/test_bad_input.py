@@ -227,7 +227,8 @@ READING = {
         GOOD, f"{FIT} --drop size,mass", "E114", 3, "dropped"
     ),
     "missing values": Case(
-        table(with_cell("mass", 4, None)), FIT, "E115", 3, "mass", "--impute"
+        table(with_cell("mass", 4, None)), f"{FIT} --impute stop", "E115", 3, "mass",
+        "--impute",
     ),
     "infinite values": Case(
         table(with_cell("mass", 4, np.inf)), FIT, "E115", 3, "mass"
@@ -342,9 +343,6 @@ ASKING = {
         GOOD, f"choose x.csv {DOMAIN} --k 5:2", "E002", 2, "5:2", "2:8"
     ),
     "a range of words": Case(GOOD, f"choose x.csv {DOMAIN} --k a:b", "E002", 2, "a:b"),
-    "nothing to find": Case(
-        noise, f"fit x.csv {DOMAIN} --k 2 --bootstrap 2 --out out", "E138", 4, "gain"
-    ),
     "nothing to choose": Case(noise, f"choose x.csv {DOMAIN}", "E138", 4, "gain"),
     "a file where the folder goes": Case(
         both(GOOD, text("out", "mine")), FIT, "E140", 3, '"out"', "--out"
@@ -635,6 +633,22 @@ def test_errors_are_one_document_with_json(cli, tmp_path: Path, name: str):
     assert document["status"] == "error"
     assert document["files"] == []
     assert document["messages"][-1]["code"] == case.code
+
+
+def test_nothing_to_find_is_an_error_with_a_report(cli, tmp_path: Path):
+    """What was seen is written; the verdict forbids its use, and the error says why."""
+    noise(tmp_path)
+    ended = cli(*f"fit x.csv {DOMAIN} --k 2 --bootstrap 2 --out out".split())
+    assert ended.code == 4
+    error, hint = ended.stderr.splitlines()[-2:]
+    assert error.startswith("error[E138] domains cannot be told apart on held-out rows")
+    assert "gain" in error
+    assert re.match(r"hint: \S", hint)
+    assert "Verdict: ✗ do not use" in ended.stdout
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["verdict"]["word"] == "do not use"
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Domains cannot be told apart" in page
 
 
 def test_a_missing_package_is_exit_5(cli, tmp_path: Path, monkeypatch):

@@ -13,13 +13,14 @@ from PIL import Image
 
 from shoal.cli import main
 from shoal.cli._app import EXAMPLES
+from shoal.datasets import load_penguins
 
 KEYS = {"schema", "command", "status", "data", "messages", "files", "seconds"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where examples run; it holds photos of two places, a key and islands."""
+    """Where examples run: photos of two places, a key, islands, birds by year."""
     folder = tmp_path_factory.mktemp("examples")
     rng = np.random.default_rng(0)
     for place, tint in (("beach", 170), ("forest", 80)):
@@ -28,6 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pixels = rng.normal(tint, 40, (8, 8, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / "photos" / place / f"{number}.png")
     (folder / "key.txt").write_text("a secret that nobody else knows")
+    birds = load_penguins(as_frame=True)
+    years = birds.X.assign(island=birds.domains, year=2007 + rng.integers(0, 3, 342))
+    years.to_csv(folder / "birds.csv", index=False)
     (folder / "islands.csv").write_text("island,ice\nBiscoe,3\nDream,1\nTorgersen,2\n")
     return folder
 

@@ -119,18 +119,22 @@ def plots_csv(rows: pd.DataFrame) -> None:
 
 def test_an_ecologist(rows: pd.DataFrame, person: Person) -> None:
     plots_csv(rows)
-    told = ["plots.csv", "--domain", "site", "--impute", "median"]
+    told = ["plots.csv", "--domain", "site"]
     seen = json.loads(person.run("check", *told, "--json"))["data"]
     assert seen["domains"] == dict.fromkeys(sorted(PLACES), N_ROWS // 4)
     roles = {one["name"]: one["role"] for one in seen["columns"]}
     assert roles == {"site": "domain", "size": "feature", "mass": "feature"}
-    person.run("fit", *told, *QUICK, "--out", "run")
+    document = json.loads(person.run("fit", *told, *QUICK, "--out", "run", "--json"))
+    said = {one["code"]: one["text"] for one in document["messages"]}
+    assert "(size 10, mass 8)" in said["W149"]  # what was filled in, and counted
     check_mix(mix_of("run"))
     person.run("predict", "run", "new.csv", "--out", "new-classes.csv")
     assert len(pd.read_csv("new-classes.csv")) == 40
     person.run("adapt", "run", "new.csv", "--domain-name", "Bog")
     assert person.corrections == 0
-    check_mix(in_order(quick(read("plots.csv", domain="site", impute="median"))))
+    table = read("plots.csv", domain="site")
+    assert "W149" in [one.code for one in table.messages]
+    check_mix(in_order(quick(table)))
 
 
 # ---- the clinician: a workbook with several sheets, dates, untidy wards --------------
@@ -191,15 +195,15 @@ def survey_dta(rows: pd.DataFrame) -> pd.DataFrame:
 
 def test_a_social_scientist(rows: pd.DataFrame, person: Person) -> None:
     answers = survey_dta(rows)
-    told = ["survey.dta", "--domain", "site", "--impute", "median"]
+    told = ["survey.dta", "--domain", "site"]
     person.run("fit", *told, *QUICK, "--out", "run")
     assert person.corrections == 1  # both words for "no answer" at once
     check_mix(mix_of("run"))
     # in Python with the table at hand, which an estimator alone cannot take
     with pytest.raises(ValueError, match=r"text in column 'sex'.* shoal\.io\.read\("):
         DomainMixture(2).fit(answers.drop(columns="site"), answers["site"])
-    gaps = {"na": ["refused", "unknown"], "impute": "median"}
-    table = read(answers.drop(columns="site"), domain=answers["site"], **gaps)
+    gaps = ["refused", "unknown"]
+    table = read(answers.drop(columns="site"), domain=answers["site"], na=gaps)
     assert table.feature_names == ["size", "mass", "sex=female", "sex=male"]
     check_mix(in_order(quick(table)))
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import shoal
 from shoal import CountMixture, DensityMixture, DomainMixture
-from shoal.counts._bags import Bags, expected, improve, logarithms, maximize
+from shoal.counts._bags import Bags, expected, improve, maximize, weigh_words
 from shoal.counts._components import (
     Components,
     log_normalized,
@@ -61,8 +61,9 @@ def test_dense_and_sparse_rows_are_alike(fitted):
 
 def test_probabilities_follow_from_words_and_mixes(fitted):
     model, X, domains, _ = fitted
-    bags = model.bags_
-    evidence = bags.share * (X.toarray() @ bags.log_word_given_class.T)
+    bags, weights = model.bags_, X.toarray()
+    weights = weights if bags.words == "counts" else np.log1p(weights)
+    evidence = bags.share * (weights @ bags.log_word_given_class.T)
     joint = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     joint *= model.prevalence_[domains]
     slow = joint / joint.sum(axis=1, keepdims=True)
@@ -73,17 +74,20 @@ def test_texts_weigh_logarithms(fitted):
     _, X, domains, labels = fitted
     model = CountMixture(3, weighting="tfidf", random_state=0).fit(X, domains)
     assert matched_accuracy(labels, model.labels_) >= 0.95
-    evidence = model.bags_.evidence(logarithms(X))
+    assert model.bags_.words == "logarithms"
+    evidence = model.bags_.evidence(weigh_words(X, "logarithms"))
     joint = evidence + np.log(model.prevalence_[domains])
     np.testing.assert_array_equal(joint.argmax(axis=1), model.labels_)
 
 
-def test_held_out_rows_choose_the_start(fitted):
+def test_held_out_rows_choose_what_words_weigh(fitted):
     model = fitted[0]
-    tried = [value for name, value in model.held_out_.items() if name != "mixture"]
-    assert len(tried) == 4
-    size = len(model.components_.directions_)
-    assert model.held_out_[f"{size} components"] == max(tried)
+    tried = {name: mean for name, mean in model.held_out_.items() if name != "mixture"}
+    of_twin = [name for name in tried if "twin" in name]
+    assert len(tried) == 10  # five starts, each with counts and with logarithms
+    assert len(of_twin) == 2
+    best = max(tried, key=tried.get)
+    assert best.endswith(f", {model.bags_.words}")
 
 
 def test_a_saved_model_says_the_same(fitted, tmp_path):

@@ -125,7 +125,7 @@ def test_gaps_among_decimal_commas_are_gaps(
 ) -> None:
     text = with_commas(frame, mass="-", depth="n/a", shoots=" ? ")
     path = write(text, tmp_path / "x.csv")
-    error = refusal(path)
+    error = refusal(path, impute="stop")
     assert error.code == "E115"
     assert error.text.startswith("194 missing values in 3 columns")
     table = read(path, domain="site", impute="median")

@@ -484,7 +484,7 @@ def test_rows_in_messages_are_those_of_the_source(frame: pd.DataFrame) -> None:
     frame = frame.assign(site=frame["site"].where(frame.index != 2))
     frame.loc[10, "size"] = np.nan
     with pytest.raises(shoal.exceptions.InputError, match="first: row 11, size"):
-        read(frame, domain="site", drop_missing_domain=True)
+        read(frame, domain="site", drop_missing_domain=True, impute="stop")
 
 
 def test_an_index_names_the_rows(frame: pd.DataFrame) -> None:

@@ -81,7 +81,7 @@ TEXT_FILES: list[Case] = [
      r"all 1 columns were set aside \(1 constant\)"),
     ("x.csv", text(table()[["site"]]), SITE, "E114", "no column beside the domain"),
     ("x.csv", text(), SITE | {"drop": ["size"]}, "E114", "1 dropped"),
-    ("x.csv", text(changed("size", 9, None)), SITE, "E115",
+    ("x.csv", text(changed("size", 9, None)), SITE | {"impute": "stop"}, "E115",
      r"1 missing value in 1 column \(most: size, 1; first: row 9, size\); --impute"),
     ("x.csv", text(changed("size", 9, "inf")), SITE, "E115", "1 infinite value"),
     ("x.csv", text(notes=PROSE), SITE, "E116",

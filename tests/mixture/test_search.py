@@ -133,6 +133,7 @@ def test_clusters_suit_rows_classes_and_domains(n_rows, n_classes, n_domains, co
 
 def test_folds_judge_by_rows_that_took_no_part(problem):
     folds = Folds(problem, fold_of_rows(problem.codes, 3, np.random.default_rng(0)))
+    problem = problem.in_single_precision()
     start = all_starts(problem)[0]
     penalties = Penalties(1e-3, dirichlet=1e-2)
     found = folds.start([start], penalties, n_frozen=5, n_joint=5)[0]

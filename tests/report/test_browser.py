@@ -430,6 +430,31 @@ def test_paper_has_neither_blank_nor_clipped_pages(
         assert min(drawn) > 5_000, drawn
 
 
+def test_paper_shows_the_first_of_many_domains(open_page, request, tmp_path):
+    """Under a head on every sheet; the note that says so is for paper alone."""
+    pypdf = pytest.importorskip("pypdf")
+    path = tmp_path / "report.html"
+    thousand = request.getfixturevalue("thousand")
+    write(thousand, path)
+    page = open_page(path.as_uri(), viewport={"width": A4, "height": 900}).page
+    rows, note = (
+        page.locator("#table-where tbody tr"),
+        page.locator("#where .paper-only"),
+    )
+    assert not note.is_visible()
+    assert rows.count() == 1_000
+    page.emulate_media(media="print")
+    assert note.inner_text().startswith("On paper, the first 60 of 1,000 domains")
+    assert page.locator("#table-where tbody tr:visible").count() == 60
+    sheets = pypdf.PdfReader(io.BytesIO(page.pdf(format="A4"))).pages
+    texts = [re.sub(r"\s+", " ", sheet.extract_text()) for sheet in sheets]
+    first = str(thousand["domains"][59]["name"])
+    with_rows = [text for text in texts if re.search(r"thin \d+ ", text)]
+    assert len(with_rows) > 1
+    assert any(first in text for text in with_rows)
+    assert all("Domain" in text for text in with_rows)
+
+
 # ---- what everybody can use ----------------------------------------------------------
 
 

@@ -363,17 +363,39 @@ def test_a_thousand_domains_and_many_features(thousand, parse):
     assert len(tree.one("table", id="table-where").one("tbody").all("tr")) == 1000
     panels = tree.one("div", class_="view-dots").all("svg", class_="picture")
     assert [len(panel.all("circle")) for panel in panels] == [50] * 8
-    assert "50 domains whose mix differs most from the average, of 1,000" in tree.text
+    assert "Of 1,000 domains, the pictures show the 50 with most rows" in tree.text
     assert "The top 8 of 300 features" in tree.text
     assert "5,000 of 12,000 rows" in tree.text
     assert len(tree.one(class_="small-maps").all("svg")) == 12
 
 
-def test_shown_domains_are_the_most_different(thousand):
+@pytest.mark.parametrize("n_thin", [0, 900, 970, 1_000])
+def test_shown_domains_are_the_most_different(thousand, n_thin):
+    """Among those whose shares can be read; others differ by chance."""
+    domains = [
+        domain | {"thin": d < n_thin, "rows": 12 + d}
+        for d, domain in enumerate(thousand["domains"])
+    ]
+    view = View(thousand | {"domains": domains})
     share = np.array(thousand["prevalence"]["estimate"])
     away = np.abs(share - share.mean(axis=0)).max(axis=1)
-    expected = np.sort(np.argsort(-away, kind="stable")[:50])
-    assert View(thousand).shown == expected.tolist()
+    if n_thin < 1_000:
+        away[:n_thin] = -1
+        n_shown = min(50, 1_000 - n_thin)
+        expected = np.sort(np.argsort(-away, kind="stable")[:n_shown]).tolist()
+    else:
+        expected = list(range(950, 1_000))  # the largest
+    assert view.shown == expected
+    assert ("thin ones left out" in view.shown_which) == (n_thin in (900, 970))
+    assert ("all of them thin" in view.shown_which) == (n_thin == 1_000)
+
+
+def test_accidents_of_thin_domains_are_no_news(thousand):
+    """Neither in the verdict nor in a list of differences."""
+    assert all(domain["thin"] for domain in thousand["domains"])
+    assert thousand["differences"] == []
+    first = thousand["verdict"]["sentences"][0]
+    assert first.endswith("None of these has rows enough to be read alone.")
 
 
 def test_points_are_left_out_before_the_page_grows_too_large(thousand, parse):
@@ -385,6 +407,45 @@ def test_points_are_left_out_before_the_page_grows_too_large(thousand, parse):
     assert "half of the surest rows" in note
     assert "shoal report MODEL --max-mb 15" in note
     assert thousand["cards"][0]["exemplars"][0]["rows"][3:]  # not changed itself
+
+
+def test_domains_beyond_the_first_thousand_go_before_any_picture(thousand, parse):
+    """A page of thousands stays below its size, and says where the rest is."""
+    times = 2
+    shares = {
+        name: values * times if isinstance(values, list) else values
+        for name, values in thousand["prevalence"].items()
+    }
+    domains = [
+        domain | {"name": f"{domain['name']}-{part}", "rows": 20 - part}
+        for part in range(times)
+        for domain in thousand["domains"]
+    ]
+    size = thousand["size"] | {"domains": len(domains)}
+    many = thousand | {"domains": domains, "prevalence": shares, "size": size}
+    full = len(render(many, max_mb=15).encode()) / 1e6
+    text, left_out = _fit(many, full - 0.1, None)
+    assert len(text.encode()) <= (full - 0.1) * 1e6
+    assert left_out == ["all but the 1,000 largest of 2,000 domains in the table"]
+    tree = parse(text)
+    table = tree.one(id="table-where").one("tbody")
+    names = [row.one("th").text for row in table.all("tr")]
+    assert len(names) == 1_000
+    assert all(name.startswith(f"{domains[d]['name']}") for d, name in enumerate(names))
+    assert "the table below has the 1,000 largest" in tree.text
+    assert len(embedded(text)["domains"]) == 2_000
+    # smaller still: nothing to download, and no button that would
+    text, left_out = _fit(many, len(text.encode()) / 1e6 - 0.1, None)
+    assert left_out[1:] == ["tables to download from this page"]
+    assert set(embedded(text)) == {"schema", "classes"}
+    assert 'data-download="prevalence.csv"' not in text
+    assert 'data-download="names.json"' in text
+
+
+def embedded(text):
+    """The results that a page holds for programs."""
+    found = re.search(r'id="results">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found[1])
 
 
 def test_a_page_that_cannot_shrink_says_so(summary):

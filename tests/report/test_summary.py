@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,12 @@ from numpy.testing import assert_allclose
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
 from shoal.analysis._draws import prevalence_interval
+from shoal.datasets import make_latent_shift
 from shoal.metrics import matched_accuracy
 from shoal.report import SCHEMA, prevalence_records, rename, render, summarize
+from shoal.report._alone import looked_at
 from shoal.report._settings import SETTINGS
+from shoal.report._uncertainty import describe_differences
 
 
 def test_json_gives_the_same_dict_back(summary):
@@ -47,6 +51,20 @@ def test_records_have_the_columns_of_the_csv(summary, penguins):
     assert frame["class_name"].tolist() == same["class_name"].tolist()
     assert frame["domain"].tolist() == same["domain"].tolist()
     assert_allclose(frame.groupby("domain")["estimate"].sum(), 1)
+
+
+def test_pairs_are_of_domains_that_are_looked_at():
+    """All of a few domains; of many, those that are not thin."""
+    assert looked_at([True] * 50) == list(range(50))
+    assert looked_at([True, False, False] * 20) == [
+        d for d in range(60) if d % 3 in (1, 2)
+    ]
+    share = np.array([0.0, 0.2, 0.7, 1.0])
+    model = SimpleNamespace(prevalence_=np.column_stack([share, 1 - share]))
+    found = describe_differences(model, None, [1, 2])
+    assert [(one["domain_a"], one["domain_b"]) for one in found] == [(2, 1)]
+    assert found[0]["estimate"] == pytest.approx(0.5)
+    assert describe_differences(model, None, [3]) == []
 
 
 def test_differences_are_the_largest_and_have_the_paired_intervals(summary, penguins):
@@ -138,6 +156,42 @@ def test_borderline_rows_have_the_smallest_margins(summary, penguins):
             second = int(record["other"]["class_id"][1:])
             assert record["other"]["p"] == pytest.approx(proba[record["row"], second])
             assert second == np.argsort(proba[record["row"]])[-2]
+
+
+def test_borderline_rows_say_why(summary, penguins):
+    data = penguins.data
+    for card in summary["cards"]:
+        for record in card["borderline"]:
+            row = record["row"]
+            found = penguins.model.explain(data.X[row], data.domains[row])
+            nats = np.array([one["nats"] for one in found.to_records()])
+            most = nats[np.argsort(-np.abs(nats), kind="stable")][:4]
+            assert_allclose([one["nats"] for one in record["why"]], most)
+            named = {one["part"] for one in record["why"]}
+            assert named <= {*data.feature_names, "(domain)", "(usual row)"}
+
+
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
+def test_disputed_rows_are_the_surest_that_looks_and_shift_class_otherwise(seed):
+    X, domains, _ = make_latent_shift(
+        600, n_classes=3, n_domains=5, n_features=3, separation=1.5, random_state=seed
+    )
+    model = DomainMixture(3, random_state=seed).fit(X, domains)
+    other, proba = model.route_.other_labels, model.predict_proba(X, domains)
+    cards = summarize(model, X, domains)["cards"]
+    assert any(card["disputed"] for card in cards)
+    for y, card in enumerate(cards):
+        numbers = [record["row"] for record in card["disputed"]]
+        own = np.flatnonzero((model.labels_ == y) & (other != y))
+        assert len(numbers) == min(len(own), 6)
+        assert_allclose(proba[numbers, y], np.sort(proba[own, y])[::-1][: len(numbers)])
+        for record in card["disputed"]:
+            row = record["row"]
+            assert record["other"]["class_id"] == f"c{other[row]}"
+            assert record["other"]["p"] == pytest.approx(proba[row, other[row]])
+    # other rows than those of fit have no other class
+    fewer = summarize(model, X[:-1], domains[:-1])["cards"]
+    assert not any(card["disputed"] for card in fewer)
 
 
 def test_score_is_that_of_the_metrics(summary, penguins):

@@ -52,7 +52,9 @@ class Intervals:
     level : float
         Nominal coverage of each interval.
     draws : ndarray of shape (n_resamples, n_domains, n_classes)
-        Prevalences of the resamples, classes matched to the estimate.
+        Prevalences of the resamples, classes matched to the estimate; where looks and
+        shift were both heard, moved by how far the two differ, one way and the other in
+        turn.
     co_assignment : ndarray of shape (n_samples,)
         Share of the resamples in which each row, given its domain, keeps its class;
         for DDFA, the class of its cluster.
@@ -150,9 +152,11 @@ def bootstrap(
 
     Notes
     -----
-    The intervals cover the chance in which rows were seen. They do not cover a wrong
-    number of classes, a fit that misses the best solution, or domains between which
-    the classes themselves look different.
+    The intervals cover the chance in which rows were seen and, of a
+    :class:`~shoal.DomainMixture` that heard both, how far looks and shift differ on the
+    rows of fit. They do not cover what both miss: a wrong number of classes, a shape of
+    classes that the fit cannot follow (several pieces a class), or domains between
+    which the classes themselves look different.
 
     A :class:`~shoal.DomainMixture` refits weights and prevalences from the fitted
     ones, and from anchors of its own as well where a resample may end elsewhere.
@@ -198,6 +202,7 @@ def bootstrap(
     for index, resample in enumerate(refits):
         draws[index] = estimator._add_up(resample.prevalence)
         kept += merged[resample.classes] == own
+    draws = _with_doubt(draws, estimator)
     n_rows = _count_rows(origin, X, codes, weight)
     low, high = prevalence_interval(
         estimator.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
@@ -223,6 +228,19 @@ def _resample(refit: Refit, seeds: Array, n_jobs: int | None) -> Iterator[Resamp
         yield from Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
             delayed(refit)(np.random.default_rng(seed)) for seed in seeds
         )
+
+
+def _with_doubt(draws: Array, estimator: Any) -> Array:
+    """Draws moved, one way and the other in turn, by what looks and shift differ by.
+
+    Their variance so grows by the squared difference, as if either could be right.
+    """
+    doubt = estimator._in_doubt()
+    if doubt is None:
+        return draws
+    turns = np.where(np.arange(len(draws)) % 2, 1.0, -1.0)[:, None, None]
+    moved = np.clip(draws + turns * estimator._add_up(doubt), 0, 1)
+    return np.asarray(moved / moved.sum(axis=2, keepdims=True))
 
 
 def _check_weight(fitted: Any, sample_weight: Any, codes: Array) -> Array | None:

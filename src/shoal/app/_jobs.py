@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shoal.app._remarks import with_names
 from shoal.app._settings import PAGE
 from shoal.io._files import write_whole
 
@@ -24,7 +25,7 @@ OPTIONS = {
     "domain": None,
     "label": None,
     "k": re.compile(r"\d{1,3}"),
-    "impute": re.compile("median|mean|drop"),
+    "impute": re.compile("median|mean|drop|stop"),
 }
 
 
@@ -121,10 +122,13 @@ class Job:
         if status == "done":
             data = document["data"]
             found |= {key: data[key] for key in ("verdict", "evidence", "prevalence")}
+            names = kept.get("names", {})
             found["classes"] = [
-                one | {"name": kept.get("names", {}).get(one["id"], one["name"])}
+                one | {"name": names.get(one["id"], one["name"])}
                 for one in data["classes"]
             ]
+            summary = self.run / "summary.json"
+            found["messages"] = with_names(found["messages"], summary, names)
             found["files"] = sorted(p.name for p in self.run.iterdir() if p.is_file())
         return found
 

@@ -20,8 +20,10 @@ def preview(path: Path) -> Record:
     from shoal.io.source._open import open_content
     from shoal.io.table._columns import looks_like_label
     from shoal.io.table._domains import domain_candidates
+    from shoal.io.table._tidy import tidy
 
-    frame = open_content(str(path), SourceOptions(require_domain=False)).frame
+    content = open_content(str(path), SourceOptions(require_domain=False))
+    frame = tidy(content.frame, content.decimal)
     known = [str(name) for name in frame.columns]
     columns = []
     for name in known:
@@ -31,7 +33,7 @@ def preview(path: Path) -> Record:
             {
                 "name": name,
                 "n_values": n_values,
-                "values": [str(one) for one in values.unique()[: PAGE.values]],
+                "values": [_cell(one) for one in values.unique()[: PAGE.values]],
                 "label": looks_like_label(name, n_values, len(frame), known),
             }
         )
@@ -42,9 +44,11 @@ def preview(path: Path) -> Record:
         "candidates": [name for name, _ in domain_candidates(frame)],
         "head": known[: PAGE.preview_columns],
         "rows": [[_cell(one) for one in row] for row in shown.to_numpy(dtype=object)],
-        "gaps": bool(frame.isna().to_numpy().any()),
     }
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None or value != value else str(value)
+    """A cell as people write it: 181, not 181.0."""
+    if value is None or value != value:
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.base._explained import ExplainsRows
 from shoal.base._hooks import EstimatorHooks
 from shoal.base._repr import NotebookRepr
 from shoal.base._shown import ShowsItself
@@ -45,7 +46,12 @@ def class_ids(n_classes: int) -> list[str]:
 
 
 class LatentShiftEstimator(
-    ShowsItself, NotebookRepr, EstimatorHooks, TransformerMixin, BaseEstimator
+    ShowsItself,
+    NotebookRepr,
+    ExplainsRows,
+    EstimatorHooks,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Contract of every estimator: classes, prevalences, per-domain posteriors."""
 

@@ -77,6 +77,8 @@ class EstimatorHooks:
     _takes_images: bool = False
     # Whether how rows look tells classes apart, where the mixes of domains cannot.
     _sees_looks: bool = False
+    # Whether a fit with one class more can take the place of this one.
+    _grows: bool = False
     # Whether a fit to a sample can be made exact over data read in parts (shoal.scale).
     _fits_in_parts: bool = False
 
@@ -109,6 +111,24 @@ class EstimatorHooks:
         )
         extended.class_names_ = list(self.class_names_)
         return extended
+
+    def _with_mixes(self, domains: Array, prevalence: Array, labels: Array) -> Any:
+        """A copy with other mixes: of its domains, and of others that follow them.
+
+        ``prevalence`` are the mixes of the classes of the fit, whose looks stay;
+        ``labels`` are these classes of the rows that the mixes were learned from.
+        """
+        from shoal.base._updated import updated
+
+        return updated(self, domains, prevalence, labels)
+
+    def _larger(self, seed: int) -> Any:
+        """The estimator of the fit with one class more, not fitted."""
+        from sklearn.base import clone
+
+        return clone(self).set_params(  # type: ignore[arg-type, union-attr]
+            n_classes=self.n_classes_ + 1, random_state=seed
+        )
 
     # ---- what a row is ------------------------------------------------------------
 
@@ -164,6 +184,13 @@ class EstimatorHooks:
         from shoal.analysis._resample import proportions_resampler
 
         return proportions_resampler(self, X, codes, weight)
+
+    def _in_doubt(self) -> Array | None:
+        """How far another fit of the rows moves ``prevalence_``; None without one.
+
+        Of the classes of the fit, as ``_add_up`` takes them.
+        """
+        return None
 
     def _diagnosed_rows(
         self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator

@@ -1,22 +1,31 @@
 """Figures and report of a fitted estimator, as methods of it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import shoal.plots as plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from shoal.analysis.tree import ClassTree
+
 # Rooms above all estimators: looked up when one asks for them, never needed here.
 CHOOSING, REPORT = "shoal.mixture", "shoal.report"
+
+# Trees that were asked for, beside the prevalences of the fit that they are of: models
+# are saved and compared without them.
+TREES: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
 
 
 class ShowsItself:
     """Figures of :mod:`shoal.plots` as methods, and the page about a fit."""
 
     _origin: Any
+    prevalence_: Any
 
     def plot_prevalence(self, intervals: Any = None, *, ax: Any = None) -> "Axes":
         """Class shares of every domain; see :func:`shoal.plots.plot_prevalence`.
@@ -51,6 +60,27 @@ class ShowsItself:
             X, domains, n_classes, estimator=self._origin, random_state=random_state
         )
         return plots.plot_choice(choice, ax=ax)
+
+    def tree(self, X: Any, domains: Any = None, **options: Any) -> "ClassTree":
+        """Which class splits into which; see :func:`shoal.class_tree`.
+
+        It takes a fit for every smaller number of classes, and is kept for ``cut``.
+        """
+        from shoal.analysis.tree import class_tree
+
+        found = class_tree(self, X, domains, **options)
+        TREES[self] = self.prevalence_, replace(found, model=None)
+        return found
+
+    def cut(self, n_classes: int) -> Any:
+        """A fitted estimator with fewer classes, by the tree of this one.
+
+        ``tree`` must have been asked for before; all classes are the estimator itself.
+        """
+        fitted, found = TREES.get(self, (None, None))
+        if found is None or fitted is not self.prevalence_:  # or of an earlier fit
+            raise ValueError("there is no tree to cut; call tree(X, domains) first")
+        return replace(found, model=self).cut(n_classes)
 
     def report(
         self, X: Any, domains: Any = None, path: Any = "report.html", **options: Any

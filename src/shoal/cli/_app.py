@@ -14,6 +14,7 @@ from shoal.cli._choose import choose
 from shoal.cli._compare import compare
 from shoal.cli._demo import demo
 from shoal.cli._diagnose import diagnose
+from shoal.cli._diff import diff
 from shoal.cli._embed import embed
 from shoal.cli._explain import explain
 from shoal.cli._fit import fit
@@ -24,6 +25,9 @@ from shoal.cli._pretrain import pretrain
 from shoal.cli._report import report
 from shoal.cli._serve import app as page_to_drop_on
 from shoal.cli._sign import sign
+from shoal.cli._tree import tree
+from shoal.cli._trend import trend
+from shoal.cli._update import update
 from shoal.cli._version import version
 
 #: Every command and the example that its help shows; a test runs them in this order.
@@ -37,7 +41,12 @@ EXAMPLES: dict[Callable[..., None], str] = {
     name: "shoal name shoal-demo --set c0=Adelie --set c1=Gentoo",
     predict: "shoal predict shoal-demo shoal-demo/penguins.csv",
     adapt: "shoal adapt shoal-demo shoal-demo/new-place.csv --domain-name Anvers",
+    update: "shoal update shoal-demo shoal-demo/new-place.csv --domain-name Anvers "
+    "--out with-anvers",
+    diff: "shoal diff shoal-demo with-anvers",
     compare: "shoal compare shoal-demo --formula '~ ice' --domains islands.csv",
+    trend: "shoal trend shoal-demo birds.csv --order year",
+    tree: "shoal tree shoal-demo shoal-demo/penguins.csv --cut 2 --out coarse",
     report: "shoal report shoal-demo --title 'Penguins of Palmer Station'",
     sign: "shoal sign shoal-demo --key key.txt",
     pretrain: "shoal pretrain photos --epochs 2",

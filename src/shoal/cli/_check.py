@@ -77,8 +77,7 @@ def show_columns(found: dict[str, Any]) -> list[Any]:
         ),
         f"{found['n_rows']:,} rows, {found['n_features']:,} features "
         f"({found['kind']}); a fit needs about {max(found['megabytes'], 1):,.0f} MB "
-        f"beside the libraries and, on one core, very roughly "
-        f"{_duration(found['seconds_to_fit'])}.",
+        "beside the libraries.",
     ]
 
 
@@ -91,14 +90,6 @@ def show_images(found: dict[str, Any]) -> list[str]:
         f"{found['n_rows']:,} images ({formats}), {wide} x {high} pixels. To fit them, "
         "add --encoder with the weights of a network; `shoal pretrain` trains one."
     ]
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it, no more exact than it is known."""
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    minutes = seconds / 60
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
 
 
 def _span(ends: list[int]) -> str:
@@ -136,7 +127,6 @@ def describe(table: "Table", seed: int) -> dict[str, Any]:
         "largest_k": len(domains),
         "images": None if has_columns else _describe_images(table.frame),
         "megabytes": NUMBERS.copies * _bytes(table.X) / 1e6,
-        "seconds_to_fit": _seconds(table.n_rows),
         **(_look(table, codes, np.random.default_rng(seed)) if has_columns else UNSEEN),
     }
 
@@ -230,12 +220,6 @@ def _drift(
         for one in findings
         if one is not None and one.status != "ok"
     ]
-
-
-def _seconds(n_rows: int) -> float:
-    few = min(n_rows, NUMBERS.many_rows)
-    first, beyond = NUMBERS.per_thousand, NUMBERS.per_thousand_beyond
-    return NUMBERS.to_start + (first * few + beyond * (n_rows - few)) / 1000
 
 
 def _bytes(X: Any) -> int:

@@ -139,8 +139,8 @@ def show(output: Output) -> None:
                 mark,
             ]
         )
-    heads = ["classes", "unexplained (nats behind the best)", "rows that keep their "
-             "class", "smallest singular value", ""]  # fmt: skip
+    heads = ["classes", "unexplained (nats behind the best)", "rows in the same class "
+             "when fitted anew", "smallest singular value", ""]  # fmt: skip
     output.show(plain_table("Numbers of classes", heads, rows), found["sentence"] + ".")
     if found["time_was_up"]:
         output.show("The time was up: what is not shown was not tried.")

@@ -139,18 +139,18 @@ class Question:
     def _of_a_fit(self) -> Any:
         asked = (self.data, self.source, self.encoder, self.place, self.settings)
         with rows_to_fit(self.output, *asked) as rows:
-            model, _ = fit_only(self.output, rows.table, rows.settings)
-            found = self._diagnose(model, rows.table)
+            model, choice = fit_only(self.output, rows.table, rows.settings)
+            found = self._diagnose(model, rows.table, choice)
             return rows.parts.with_sizes(found) if rows.parts else found
 
     def _of_all_rows(self, loaded: Loaded) -> Any:
         table = loaded.known_table(self.output, self.data, self.source)
         return self._diagnose(loaded.model, table)
 
-    def _diagnose(self, model: Any, table: Any) -> Any:
+    def _diagnose(self, model: Any, table: Any, choice: Any = None) -> Any:
         self.output.begin("diagnose")
-        shuffles = self.judged.permutations
-        return diagnosis_of(model, table, self.settings.work, n_permutations=shuffles)
+        shuffles = {"n_permutations": self.judged.permutations}
+        return diagnosis_of(model, table, self.settings.work, choice, **shuffles)
 
     def _in_parts(self, loaded: Loaded) -> Any:
         from shoal.scale import diagnose

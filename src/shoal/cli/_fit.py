@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs, _told
+from shoal.cli._again import fit_again, said_of
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
     PlaceOptions,
@@ -73,6 +74,9 @@ class Fitting(Classes):
     reruns: int = working(
         0, "Fits from other seeds, and with k-1 and k+1, for the report.", min=0
     )
+    tree: bool = working(
+        False, "Fits with fewer classes down to 2: which one splits, in the report."
+    )
     no_report: bool = speaking(False, "Write no report.html.")
     no_cells: bool = speaking(False, "Of an h5ad file, write no copy with classes.")
 
@@ -112,6 +116,7 @@ def fit(
             n_resamples=how.bootstrap,
             names=None if how.names is None else names_from(how.names),
             n_reruns=how.reruns,
+            tree=how.tree,
             more_stages=encoder.plan(),
             known=how.known,
         )
@@ -135,6 +140,8 @@ def fit(
         output.found(found_by(fitted, summary))
         show_results(output)
         show_next(output, folder, report=report)
+        if not work.looks and how.known is None:  # else there is more to go by
+            _refuse_no_signal(fitted.diagnosis, images=rows.embedded is not None)
 
 
 def told_of(output: Output, fitted: "Fitted", parts: InParts | None) -> "Fitted":
@@ -159,6 +166,7 @@ class Settings:
     n_resamples: int = 200
     names: Names | None = None
     n_reruns: int = 0
+    tree: bool = False
     more_stages: Mapping[str, str] = field(default_factory=dict)
     known: str | None = None  # column of known classes
     learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
@@ -230,9 +238,8 @@ def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, str]
     plan |= {key: stage for key, stage in more.items() if key == "tune"}
     plan["diagnose"] = "asking whether to trust them"
     plan["intervals"] = f"intervals: {settings.n_resamples} resamples"
-    if settings.n_reruns:
-        n_fits = settings.n_reruns + 2
-        plan["rerun"] = f"other seeds and numbers of classes: {n_fits}"
+    if said_of(settings):
+        plan["rerun"] = said_of(settings)
     return plan | ({"write": then} if then else {})
 
 
@@ -255,9 +262,7 @@ def find_classes(
                 output.begin("tune")
             stored, model, table = embedded.finish(model, table)
         output.begin("diagnose")
-        diagnosis = diagnosis_of(model, table, work)
-        if not work.looks and table.known is None:  # else there is more to go by
-            _refuse_no_signal(diagnosis, images=embedded is not None)
+        diagnosis = diagnosis_of(model, table, work, choice)
         output.begin("intervals")
         intervals = model.bootstrap(
             table.X,
@@ -267,7 +272,7 @@ def find_classes(
             n_jobs=work.n_jobs,
             random_state=work.seed,
         )
-        refits = tuple(_fit_again(output, table, model.n_classes_, settings))
+        refits = tuple(fit_again(output, table, model.n_classes_, settings))
     return Fitted(table, model, choice, intervals, diagnosis, refits, stored)
 
 
@@ -293,28 +298,6 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
     return (renamed(model, names) if names else model), choice
 
 
-def _fit_again(
-    output: Output, table: "Table", k: int, settings: Settings
-) -> Iterator[Any]:
-    """Fits from other seeds, and with one class fewer and more where that can be."""
-    import numpy as np
-
-    if not settings.n_reruns:
-        return
-    output.begin("rerun")
-    n_domains = len(np.unique(np.asarray(table.domains)))
-    most = k + 1 if settings.work.looks else n_domains
-    seeds = [settings.work.seed + step for step in range(1, settings.n_reruns + 1)]
-    plans = [(k, seed) for seed in seeds]
-    least = max(2, _told.n_known(table))
-    plans += [(n, settings.work.seed) for n in (k - 1, k + 1) if least <= n <= most]
-    for done, (n_classes, seed) in enumerate(plans):
-        output.at.advance(done / len(plans))
-        work = replace(settings.work, seed=seed)
-        again = estimator_for(table, n_classes, work)
-        yield again.fit(table.X, table.domains, **_told.told(table, again))
-
-
 def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     """The fitted estimator; E164 where it cannot fit these rows."""
     try:
@@ -330,7 +313,7 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
 
 
 def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:
-    """Raise E138 if the diagnosis says that domains cannot be told apart."""
+    """Raise E138 if domains cannot be told apart; what was found has been written."""
     finding = diagnosis["E138"]
     if finding.status == "fail":
         gain, needed = finding.numbers["gain"], finding.numbers["needed"]
@@ -351,11 +334,18 @@ def nothing_to_find(gain: str, images: bool = False) -> CommandError:
 # ---- what is written and shown -------------------------------------------------------
 
 
+#: What a table knows of its rows beyond numbers and domains.
+REPORTED = (
+    *("ids", "labels", "groups", "order", "kind", "columns", "source"),
+    "described",
+)
+
+
 def summary_of(
     output: Output, fitted: Fitted, work: Work, folder: Path, **options: Any
 ) -> dict[str, Any]:
     """All that the report says, as a dict."""
-    from shoal.io.table._missing import count_filled
+    from shoal.io.table._missing import count_filled, legible
     from shoal.report import summarize
 
     table = fitted.table
@@ -364,24 +354,18 @@ def summary_of(
         table.X,
         table.domains,
         feature_names=table.feature_names or None,
-        frame=table.frame,
-        ids=table.ids,
-        labels=table.labels,
+        frame=legible(table.frame, table.schema),
         intervals=fitted.intervals,
         diagnosis=fitted.diagnosis,
         choice=fitted.choice,
         refits=fitted.refits,
-        groups=table.groups,
-        kind=table.kind,
-        columns=table.columns,
-        source=table.source,
         command=shlex.join(["shoal", *output.arguments]),
         model_path=folder,
         seconds=time.perf_counter() - output.begun,
         seed=work.seed,
         redact=output.redact,
         gaps=count_filled(table.frame, table.schema),
-        described=table.described,
+        **{name: getattr(table, name) for name in REPORTED},
         **options,
     )
     return output.allowed(summary)
@@ -427,6 +411,7 @@ def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
         "evidence": fitted.model._told_apart(),
         "verdict": fitted.diagnosis.verdict,
         "findings": fitted.diagnosis.to_dict()["findings"],
+        "trend": summary.get("trend"),
         "choice": None if fitted.choice is None else fitted.choice.sentence,
         "score": summary["score"],
         "domain_name": str(roles.get("domain", "domain")),

@@ -132,7 +132,7 @@ TOLD = frozenset(
     made.versions source.fingerprint source.bytes source.rows
     columns.name columns.role domain_name domain domains groups
     n_rows n_features n_classes largest_k images.formats images.width images.height
-    megabytes seconds_to_fit rows_looked_at leaks repeated_rows repeated_excess
+    megabytes rows_looked_at leaks repeated_rows repeated_excess
     classes class_names prevalence differences score choice sentence rank baseline curve
     time_was_up reruns neighbours cards.class_id cards.rows cards.rows_by_domain
     cards.histogram cards.sure cards.unsure cards.kept cards.features

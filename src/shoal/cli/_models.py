@@ -170,11 +170,13 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
     if table.kind == "counts" and _is_one_bag_each(table):
         if work.looks:
             raise unfit_for_looks("a single row of counts for each domain")
+        if table.order is not None:
+            text = "--order is for rows of one class each, not for bags of words"
+            raise CommandError("E002", text, "leave it out")
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     if table.kind in ("counts", "text") or table.is_wide:
         weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
-        mixture = DensityMixture() if work.looks else None
-        return CountMixture(k, weighting=weighting, mixture=mixture, **how)
+        return CountMixture(k, weighting=weighting, by=work.by, **how)
     if work.looks:
         return DensityMixture(k, random_state=work.seed)
     if table.kind == "images":  # what can become a layer of the network
@@ -204,12 +206,14 @@ def choose_k(table: "Table", work: Work, **options: Any) -> Any:
     )
 
 
-def diagnosis_of(model: Any, table: "Table", work: Work, **options: Any) -> Any:
+def diagnosis_of(
+    model: Any, table: "Table", work: Work, choice: Any = None, **options: Any
+) -> Any:
     """The diagnosis of a model by the rows of a table, which has names for columns."""
-    from shoal.analysis.diagnose import with_columns
+    from shoal.analysis.diagnose import with_choice, with_columns
 
     found = model.diagnose(table.X, table.domains, random_state=work.seed, **options)
-    return with_columns(found, table.feature_names)
+    return with_choice(with_columns(found, table.feature_names), choice)
 
 
 # ---- data larger than memory: where, and whether they are read in parts --------------

@@ -25,13 +25,21 @@ class Numbers:
     # Seconds between lines about one long stage where there is no bar to move.
     plain_every: float = 10.0
     # Before so many seconds, and so much of the work counted, a guess at the time left
-    # of a stage may be off by more than a factor of two: it is not shown.
-    first_seconds: float = 3.0
+    # of a stage may be off by more than a factor of two: it is not shown. Nor is it
+    # where one half of what is done took so many times as long as the other, or after a
+    # silence so many times as long as any before it.
+    first_seconds: float = 5.0
     first_share: float = 0.05
+    steady: float = 1.5
+    silent: float = 2.0
+    # Shares of the work that lie closer to each other are one.
+    told_apart: float = 0.002
     # Columns of a file, which has no edge at which a table must break its cells.
     wide: int = 200
     # Rows of a table on the terminal; files and --json have all.
     shown_rows: int = 40
+    # Of more domains than that, their spread and so many of the largest.
+    largest_domains: int = 10
     # More classes would not fit beside each other with their intervals.
     most_with_intervals: int = 8
     # Columns that tell most about the domain.
@@ -56,12 +64,6 @@ class Numbers:
     check_rows: int = 20_000
     # Copies of the rows that a fit holds at its peak: measured on generated tables.
     copies: int = 6
-    # Processor seconds of a fit with all its stages, on generated tables of 10 columns:
-    # to start, for each thousand rows up to so many, and for each thousand beyond.
-    to_start: float = 3.0
-    per_thousand: float = 2.2
-    many_rows: int = 10_000
-    per_thousand_beyond: float = 0.4
 
     # ---- images
     # At a time: what the memory of a small device holds.
@@ -109,6 +111,10 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             own = {one.name: _taken(one, given.pop(one.name)) for one in fields(group)}
             given[name] = group(**own)
+        if any(getattr(given[name], "engine", None) == "ray" for name in groups):
+            from shoal.cli._apart import run_apart
+
+            run_apart(debug=given["speech"].debug)
         command(**given)
 
     parameters = [

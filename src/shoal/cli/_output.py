@@ -111,9 +111,9 @@ class Output:
         """Announce a stage of the work before it begins."""
         self.at.begin(stage)
 
-    def progress(self, _: str, share: float) -> None:
+    def progress(self, part: str, share: float) -> None:
         """How much of a stage is done, as :mod:`shoal.scale` tells it."""
-        self.at.advance(share)
+        self.at.advance(share, part)
 
     def end(self, status: str) -> None:
         """Print the one JSON document of a run, if that is what was asked for."""

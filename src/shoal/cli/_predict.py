@@ -23,6 +23,7 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
+from shoal.cli._why import Reasons, Why
 from shoal.exceptions import CodedError
 from shoal.io._limits import refuse_special
 from shoal.io._options import FileOptions
@@ -65,6 +66,7 @@ def predict(
     rows: FileOptions,
     place: PlaceOptions,
     how: Mix,
+    why: Why,
     results: RowsFile,
     speech: Speech,
 ) -> None:
@@ -75,7 +77,8 @@ def predict(
     --out (NAME-assignments.parquet, or .csv where parquet cannot be written): row_id,
     domain, class, the probability of each class, margin, fit_score (near 0: unlike all
     training rows) and unsure; --out - prints them as CSV. Of an h5ad file, --out
-    FILE.h5ad writes the same cells with their classes.
+    FILE.h5ad writes the same cells with their classes. --explain 20 also says why the
+    20 most doubtful rows are of their class.
     """
     plan = {"load": f"loading {model}", "class": "classing rows"}
     told = {"redact": results.redact, "plain_csv": results.plain_csv}
@@ -88,6 +91,10 @@ def predict(
         with output.stages(plan):
             output.begin("load")
             loaded = load_model(model, how.device)
+            told_why = Reasons(why, path) if why.wanted else None
+            if told_why is not None:
+                asked_of = {"in_parts": in_parts, "force": results.force}
+                told_why.refuse(output, loaded.model, **asked_of)
             names = list(loaded.model.class_names_)
             mix = None if how.prevalence is None else read_mix(how.prevalence, names)
             if output.redact:
@@ -95,9 +102,13 @@ def predict(
             output.begin("class")
             wanted = {"pooled": how.pooled, "prevalence": mix}
             least = how.min_confidence
-            asked = Prediction(output, loaded, data, rows, path, wanted, least)
+            asked = Prediction(
+                output, loaded, data, rows, path, wanted, least, told_why
+            )
             tally = asked.in_parts(place, results.force) if in_parts else asked.here()
         output.files = [path]
+        if told_why is not None:
+            output.files += [told_why.write(output, loaded.model, wanted)]
         output.found(tally.to_dict() | {"min_confidence": least})
         show(output, tally)
 
@@ -158,6 +169,7 @@ class Prediction:
     path: Path
     mix: dict[str, Any]
     min_confidence: float
+    why: Reasons | None = None
 
     def here(self) -> "RowTally":
         """Class one batch after the other, and write it."""
@@ -165,7 +177,11 @@ class Prediction:
         from shoal.io._assignments import marked
 
         model, tables = self.loaded.model, self._tables()
+        if self.why is not None:
+            tables = self.why.watching(tables)
         frames = marked(assign(model, tables, **self.mix), self.min_confidence)
+        if self.why is not None:
+            frames = self.why.choosing(frames)
         tally = RowTally(list(model.class_names_))
         counted = tally.counting(frames, self.output, self.data)
         if self.path.suffix == ".h5ad":

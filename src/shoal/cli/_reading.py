@@ -82,7 +82,7 @@ def _refuse_split_names(data: Sequence[str], source: ReadOptions) -> None:
 def refuse_clash(source: ReadOptions) -> None:
     """Raise E002 for a column that would be both a feature and something else."""
     features = source.features or ()
-    for role in ("domain", "id", "label", "group"):
+    for role in ("domain", "id", "label", "group", "order"):
         if getattr(source, role) in features:
             text = f'"{getattr(source, role)}" is named by --{role} and by --features'
             hint = "a column is one or the other: take it out of one of them"

@@ -95,9 +95,9 @@ def report(
 ) -> None:
     """Draw the report of a run again: with other names, title, sections or size.
 
-    Needs summary.json of the run, not the data. Classes have the names that
-    `shoal name` gave them; after a merge, pass the data to see them as one. Sections:
-    where, differences, classes, features, map, trust, uncertainty, choice, score,
+    Needs summary.json of the run, not the data. Classes have the names that `shoal
+    name` gave them; after a merge, pass the data to see them as one. Sections: where,
+    trend, differences, classes, features, map, trust, uncertainty, choice, score,
     reproduce. The page of a run is replaced where nobody changed it; any other only
     with --force.
     """

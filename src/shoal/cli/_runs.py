@@ -29,6 +29,7 @@ DRAWS = "draws.npz"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 SKIPPED = "skipped.txt"
+UPDATE = "update.json"
 CELLS = "classes.h5ad"
 ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 
@@ -36,7 +37,7 @@ ASSIGNMENTS = ("assignments.parquet", "assignments.csv")
 #: folder would be taken for that of the run.
 FILES = (
     *(MODEL, PREVALENCE, *ASSIGNMENTS, DIAGNOSTICS, DRAWS, SUMMARY, REPORT),
-    *(COUNTS, CELLS, SKIPPED, RUN, MANIFEST),
+    *(COUNTS, CELLS, SKIPPED, UPDATE, RUN, MANIFEST),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal.cli._options import NUMBERS
+from shoal.cli._pace import Pace
 from shoal.io._shown import visible
 
 
@@ -31,21 +32,32 @@ class Stages:
     current: str = ""
     share: float = 0.0
     begun: float = field(init=False)
-    stage_begun: float = field(init=False)
+    part: str = ""
+    part_begun: float = field(init=False)
+    pace: Pace = field(init=False, default_factory=Pace)
 
     def __post_init__(self) -> None:
-        self.begun = self.stage_begun = self.now()
+        self.begun = self.part_begun = self.now()
 
     def begin(self, key: str) -> None:
         """Announce the stage ``key`` before its work begins."""
         if key not in self.plan:
             raise KeyError(f"no stage {key!r} in {list(self.plan)}")
-        self.current, self.share, self.stage_begun = key, 0.0, self.now()
+        self.current, self.share, self.part = key, 0.0, ""
+        self.part_begun, self.pace = self.now(), Pace()
         self.say(self)
 
-    def advance(self, share: float) -> None:
-        """Tell how much of the current stage is done, from 0 to 1."""
+    def advance(self, share: float, part: str = "") -> None:
+        """Tell how much of the current stage is done, from 0 to 1.
+
+        A stage that goes over its data again and again names each pass by ``part``, of
+        which ``share`` is then the share.
+        """
         self.share = min(max(share, 0.0), 1.0)
+        if part != self.part:
+            self.part, self.part_begun = part, self.now()
+            self.pace = Pace(self.share)
+        self.pace.reach(self.share, self.now() - self.part_begun)
         self.say(self)
 
     @property
@@ -70,14 +82,11 @@ class Stages:
 
     @property
     def left(self) -> float | None:
-        """Seconds left of this stage, as its counted work went so far; None: unknown.
+        """Seconds left of this stage or part, as its work went so far; None: unknown.
 
         What a later stage will take depends on what this one finds: nobody knows.
         """
-        gone = self.now() - self.stage_begun
-        if gone < NUMBERS.first_seconds or self.share < NUMBERS.first_share:
-            return None
-        return gone * (1 - self.share) / self.share
+        return self.pace.left(self.now() - self.part_begun)
 
 
 @contextmanager
@@ -126,7 +135,7 @@ def _times(stages: Stages) -> str:
 def _left(stages: Stages) -> str:
     if stages.left is None:
         return ""
-    return f"about {clock(stages.left)} left of this step"
+    return f"about {clock(stages.left)} left of {stages.part or 'this step'}"
 
 
 def _memory() -> str:
@@ -148,26 +157,40 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def _bar(console: Any, plan: Mapping[str, str]) -> Iterator[Stages]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
+
+    class TimeLeft(ProgressColumn):
+        """Asked anew whenever the bar is drawn: a guess does not stand still."""
+
+        def render(self, task: Any) -> Text:
+            return Text(_left(stages))
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(20),
         TextColumn("{task.fields[step]}"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
+        TimeLeft(),
     )
+    stages = Stages(plan, lambda stages: None)
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=1.0, left="", step="")
+        task = progress.add_task("", total=1.0, step="")
 
         def say(stages: Stages) -> None:
             progress.update(
                 task,
                 completed=stages.done,
                 description=stages.text,
-                left=_left(stages),
                 step=f"{stages.number}/{len(plan)}",
                 refresh=True,  # before the work begins, not a tenth of a second later
             )
 
-        yield Stages(plan, say)
+        stages.say = say
+        yield stages

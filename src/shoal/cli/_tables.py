@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
+from shoal.cli._many_domains import largest, spread_rows
 from shoal.cli._messages import write_json
 from shoal.cli._options import NUMBERS
 from shoal.cli._output import Output
@@ -89,13 +90,23 @@ def prevalence_table(
     by_domain: dict[str, list[Record]] = {}
     for record in records:
         by_domain.setdefault(record["domain"], []).append(record)
-    rows = [
-        [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
+    rows = {
+        domain: [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
         for domain, own in by_domain.items()
-    ]
+    }
+    columns = [visible(domain_name), unit, *heads]
     how = "" if wide else f", with {records[0]['level']:.0%} intervals"
-    title = f"Share of each class in each domain{how}"
-    return shortened_table(title, [visible(domain_name), unit, *heads], rows)
+    if len(rows) <= NUMBERS.shown_rows:
+        return plain_table(
+            f"Share of each class in each domain{how}", columns, rows.values()
+        )
+    spread, (alone, word) = spread_rows(by_domain, percent), largest(by_domain)
+    shown = [*spread, *(rows[name] for name in alone)]
+    table = plain_table(f"Share of each class in {len(rows):,} domains", columns, shown)
+    table.rows[len(spread) - 1].end_section = True
+    table.caption = f"{word}{how if alone else ''}.\nprevalence.csv has all."
+    table.caption_justify = "left"
+    return table
 
 
 def shortened_table(
@@ -130,7 +141,9 @@ def findings_table(findings: Sequence[Record]) -> Any:
     for finding in findings:
         word, color = MARKS[finding["status"]]
         advice = f"\n→ {visible(finding['advice'])}" if finding["advice"] else ""
-        seen = f"{visible(finding['reason'])}{advice} [{finding['code']}]"
+        # what is fine has no code to look up
+        code = f" [{finding['code']}]" * (finding["status"] != "ok")
+        seen = f"{visible(finding['reason'])}{advice}{code}"
         table.add_row(Text(finding["question"]), Text(word, style=color), Text(seen))
     return table
 
@@ -161,9 +174,45 @@ def show_results(output: Output) -> None:
             f"prevalences off by {percent(score['prevalence_error'])} on average."
         )
     output.show(found["evidence"], f"Verdict: {VERDICTS[found['verdict']]}")
+    if found["trend"]:
+        show_changes(output, found["trend"])
     if found["scale"]:
         _show_costs(output, found["scale"])
     output.show_files()
+
+
+def show_changes(output: Output, found: Mapping[str, Any]) -> None:
+    """Where the mix changes, or that it does not; of a trend as a dict."""
+    if found["least_p"] > found["alarm"]:
+        n_times = len(found["times"])
+        output.warn(
+            "W171",
+            f"{n_times} times can be shuffled in so few ways that no change could be "
+            "called surprising",
+            "go by the intervals, or use more times",
+        )
+    elif not found["changes"]:
+        output.show(f"No change point (p = {found['p_value']:.3f}).")
+    else:
+        output.show(changes_table(found))
+
+
+def changes_table(found: Mapping[str, Any]) -> Any:
+    """Change points, the class that moves most, and how sure each is."""
+    rows = []
+    for one in found["changes"]:
+        y = one["moved"]
+        mixes = f"{percent(one['before'][y])} to {percent(one['after'][y])}"
+        rows.append(
+            [
+                f"between {one['last']} and {one['first']}",
+                f"{found['classes'][y]}: {mixes}",
+                f"{one['p_value']:.3f}",
+            ]
+        )
+    heads = ["change", "class that moves most", "p"]
+    title = f"Change points (false alarms: {100 * found['alarm']:g}% of series)"
+    return plain_table(title, heads, rows)
 
 
 def _show_costs(output: Output, record: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._resample import Resampler
@@ -32,11 +32,14 @@ class Bags:
     prevalence : ndarray of shape (n_domains, n_classes)
     share : float
         Of the evidence of a word that counts.
+    words : {"counts", "logarithms"}
+        What a word weighs: see :func:`weigh_words`.
     """
 
     log_word_given_class: Array
     prevalence: Array
     share: float
+    words: str = "counts"
 
     def evidence(self, weights: Any) -> Array:
         """Log of p(bag|y), up to a number for each bag."""
@@ -55,8 +58,32 @@ class Bags:
         )
 
 
-def logarithms(X: Any) -> Any:
-    """Log(1 + x): the second occurrence of a word says less than the first."""
+@dataclass(frozen=True)
+class Polished:
+    """Bags, and what held-out rows say of them.
+
+    Attributes
+    ----------
+    bags : Bags
+    of_domains : HeldOut
+        How well classes tell the domains of rows.
+    of_words : float
+        Mean log-likelihood of the words of a row, all of whose evidence counts.
+    """
+
+    bags: Bags
+    of_domains: HeldOut
+    of_words: float
+
+
+def weigh_words(X: Any, words: str) -> Any:
+    """Counts as weights of words in bags.
+
+    Under "logarithms", log(1 + x), the second occurrence of a word says less than the
+    first, as in texts and where genes burst.
+    """
+    if words == "counts":
+        return X
     if not is_sparse(X):
         return np.log1p(X)
     weights = X.astype(float, copy=True)
@@ -65,9 +92,15 @@ def logarithms(X: Any) -> Any:
 
 
 def polish(
-    weights: Any, codes: Array, posterior: Array, folds: Array, domain_weight: Array
-) -> tuple[Bags, HeldOut]:
-    """Bags by EM, begun at the classes of each row, and how well they tell domains.
+    weights: Any,
+    codes: Array,
+    posterior: Array,
+    folds: Array,
+    domain_weight: Array,
+    *,
+    words: str = "counts",
+) -> Polished:
+    """Bags by EM, begun at the classes of each row, and how good they are.
 
     Parameters
     ----------
@@ -77,15 +110,16 @@ def polish(
     posterior : ndarray of shape (n_rows, n_classes)
         p_d(y|x) to begin at.
     domain_weight : ndarray of shape (n_domains,)
+    words : {"counts", "logarithms"}
+        What ``weights`` are.
     """
     given = weights, codes, folds, domain_weight
-    share = _best_share(posterior, *given)[0]
-    bags, posterior = improve(
-        weights, codes, posterior, share, n_rounds=SETTINGS.rounds
-    )
-    share, held_out = _best_share(posterior, *given)
-    posterior = expected(replace(bags, share=share), weights, codes)
-    return maximize(weights, codes, posterior, share), held_out
+    share = _judge(posterior, *given).bags.share
+    _, posterior = improve(weights, codes, posterior, share, n_rounds=SETTINGS.rounds)
+    found = _judge(posterior, *given)
+    posterior = expected(found.bags, weights, codes)
+    bags = maximize(weights, codes, posterior, found.bags.share)
+    return replace(found, bags=replace(bags, words=words))
 
 
 def improve(
@@ -129,10 +163,10 @@ def expected(bags: Bags, weights: Any, codes: Array) -> Array:
     return np.asarray(softmax(bags.evidence(weights) + prior, axis=1))
 
 
-def _best_share(
+def _judge(
     posterior: Array, weights: Any, codes: Array, folds: Array, domain_weight: Array
-) -> tuple[float, HeldOut]:
-    """The share of evidence under which classes tell domains of held-out bags best."""
+) -> Polished:
+    """With the share of evidence under which classes tell held-out domains best."""
     row_weight = row_weights(codes, domain_weight)
     evidence = np.empty_like(posterior)
     whole = maximize(weights, codes, posterior, 1.0)
@@ -148,7 +182,9 @@ def _best_share(
         through = (softmax(share * evidence + prior, axis=1) * own).sum(axis=1)
         found[share] = HeldOut(np.log(np.maximum(through, TINY)), row_weight)
     best = max(found, key=lambda share: found[share].mean)
-    return best, found[best]
+    words = logsumexp(evidence + np.log(whole.prevalence)[codes], axis=1)
+    of_words = float(row_weight @ words)
+    return Polished(replace(whole, share=best), found[best], of_words)
 
 
 def out_of_fold(

@@ -10,8 +10,16 @@ from shoal._unknown import Strangers
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_numbers
 from shoal.base import LatentShiftEstimator
-from shoal.counts._bags import Bags, bags_resampler, expected, logarithms, out_of_fold
+from shoal.base._explained import UsualRow
+from shoal.counts._bags import (
+    Bags,
+    bags_resampler,
+    expected,
+    out_of_fold,
+    weigh_words,
+)
 from shoal.counts._components import Components
+from shoal.mixture._route import Route
 
 Array = np.ndarray[Any, Any]
 
@@ -22,17 +30,15 @@ class FittedCounts(LatentShiftEstimator):
     components_: Components
     head_: Any
     bags_: Bags | None
+    route_: Route | None
 
     _accept_sparse = True
 
-    def _bag_weights(self, X: Any) -> Any:
-        """What a word of a bag weighs: in a text, the logarithm of its count."""
-        return logarithms(X) if self.components_.weighting == "tfidf" else X
-
     def _class_given_x(self, X: Any) -> Array:
-        if self.bags_ is None:
+        bags = self.bags_
+        if bags is None:
             return np.asarray(self.head_._class_given_x(self.components_.transform(X)))
-        return self.bags_.class_given_x(self._bag_weights(X), self.class_weight_)
+        return bags.class_given_x(weigh_words(X, bags.words), self.class_weight_)
 
     def _posterior(
         self, X: Any, codes: Array | None, prevalence: Array | None
@@ -52,21 +58,35 @@ class FittedCounts(LatentShiftEstimator):
         return bool(self.head_._sees_looks)
 
     def _told_apart(self) -> str:
-        return str(self.head_._told_apart())
+        route = self.route_
+        judged = route is not None and route.reason != "alone"
+        return str(route if judged else self.head_._told_apart())
 
     def _novelty_quantiles(self) -> Array | None:
         return self.head_._novelty_quantiles()  # type: ignore[no-any-return]
 
     def _strangers(self) -> Strangers | None:
         # bags of words have classes of their own
-        return self.head_._origin._strangers() if self.bags_ is None else None
+        return self.head_._strangers() if self.bags_ is None else None
 
     def _novelty(self, X: Any) -> Array:
         return np.asarray(self.head_._novelty(self.components_.transform(X)))
 
+    def _log_evidence(self, X: Any, codes: Array | None) -> Array:
+        if self.bags_ is not None:
+            return self.bags_.evidence(weigh_words(X, self.bags_.words))
+        points = self.components_.transform(X)
+        return np.asarray(self.head_._origin._log_evidence(points, codes))
+
+    def _usual_row(self) -> UsualRow:
+        """A row without words: what it has says more than what it lacks."""
+        n_words = self.n_features_in_
+        return UsualRow(np.zeros(n_words), np.ones(n_words, dtype=bool))
+
     def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
         if self.bags_ is not None:
-            return bags_resampler(self.bags_, self._bag_weights(X), codes, weight)
+            weights = weigh_words(X, self.bags_.words)
+            return bags_resampler(self.bags_, weights, codes, weight)
         points = self.components_.transform(X)
         return self.head_._resampler(points, codes, weight)  # type: ignore[no-any-return]
 
@@ -80,7 +100,7 @@ class FittedCounts(LatentShiftEstimator):
         numbers, _ = sample_numbers(self.head_, points, codes, max_rows, rng)
         points, codes = points[numbers], codes[numbers]
         rows = self.head_._diagnosed_rows(points, codes, max_rows, rng)
-        weights = self._bag_weights(X[numbers])
+        weights = weigh_words(X[numbers], self.bags_.words)
         posterior = expected(self.bags_, weights, codes)
         return replace(rows, X=weights, posterior=posterior)
 
@@ -109,6 +129,7 @@ class FittedCounts(LatentShiftEstimator):
     def _lean(self) -> Self:
         copied = super()._lean()
         copied.head_ = self.head_._lean()
+        copied.route_ = self.route_ and self.route_.lean()
         return copied
 
     def _dump(self, writer: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from shoal._words import single_word_bags
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
+from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
 from shoal.probability import (
     mean_log_likelihood,
@@ -54,12 +55,16 @@ class FittedStages(LatentShiftEstimator):
     # ---- hooks --------------------------------------------------------------------
 
     _fits_in_parts = True
+    _grows = True
 
     def _used_columns(self, X: Any) -> Any:
         return X if self.varying_.all() else X[:, self.varying_]
 
     def _familiar_space(self, X: Any) -> Array:
         return np.asarray(self.scaler_.transform(self._used_columns(X)))
+
+    def _usual_row(self) -> UsualRow:
+        return usual_row(self.varying_, self.scaler_.mean_)
 
     def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
         """Clusters drawn again: those of fit where a row was in it, else predicted.

@@ -27,8 +27,10 @@ class Decisions:
         swallows the rows of its neighbours (hawks and SDSS, with one covariance).
     tail_every : int
         Iterations between two looks at the tail: it moves slowly.
-    quick_iter, quick_tol : int, float
-        Of a start's first climb; only the best go on.
+    quick_iter, quick_tol : (int, int), float
+        Of the first climb of all starts, and of the second, of the best of them.
+    one_of : int
+        One of so many starts goes on to the second climb.
     few_starts : int
         Where many fits are compared, for one of them.
     n_finalists : int
@@ -79,8 +81,9 @@ class Decisions:
     first_tail: float = 10.0
     tails: tuple[float, ...] = (5.0, 10.0, 25.0, float("inf"))
     tail_every: int = 5
-    quick_iter: int = 30
+    quick_iter: tuple[int, int] = (10, 20)
     quick_tol: float = 1e-3
+    one_of: int = 3
     few_starts: int = 6
     n_finalists: int = 2
     n_folds: int = 3

@@ -90,9 +90,9 @@ def _expect(rows: Rows, density: Density, apart: Distances) -> Expected:
     log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
     logs += (log_mix + np.log(density.share))[rows.codes]
     size = restrict(logs, rows, density)
-    top = logs.max(axis=1, keepdims=True)
+    top = np.ascontiguousarray(logs.T).max(axis=0)[:, None]  # faster than along rows
     given = np.exp(logs - top)
-    total = given.sum(axis=1, keepdims=True)
+    total = given @ np.ones((given.shape[1], 1))
     given /= total
     pull = apart.pull(density.tail)
     return Expected(given, pull, (np.log(total) + top)[:, 0] / size)
@@ -124,11 +124,12 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     """p_d(y), shrunken to the common mix, and the weight of components in classes."""
     n_classes = int(owner.max()) + 1
     member = np.eye(n_classes)[owner]
-    counts = np.zeros((rows.n_domains, n_classes))
     by_component = mass.sum(axis=0)
     part = draws(rows)
-    drawn = mass if part is None else mass * part[:, None]
-    np.add.at(counts, rows.codes, drawn @ member)
+    drawn = (mass if part is None else mass * part[:, None]) @ member
+    counts = np.stack(
+        [np.bincount(rows.codes, one, rows.n_domains) for one in drawn.T], axis=1
+    )
     common = counts.sum(axis=0) / counts.sum()
     if np.isinf(prior.mix_rows):
         mix = np.tile(common, (rows.n_domains, 1))

@@ -13,24 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal._known import Given, Known, read_known, too_few_classes
 from shoal._novelty import novelty_quantiles
-from shoal._unknown import Strangers
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
-from shoal.base import LatentShiftEstimator
 from shoal.base._hooks import made_up_rows
 from shoal.base._known import FitsKnown
 from shoal.density._choose import Chosen, find_solution, pick_n_classes
 from shoal.density._columns import fill_gaps, read_table
 from shoal.density._decisions import DECISIONS
+from shoal.density._fitted import FittedDensity
 from shoal.density._gaussian import (
     KINDS,
     Rows,
     class_log_densities,
     class_means,
     expected_rows,
-    nearest_squares,
     reorder,
 )
 from shoal.density._refit import (
@@ -53,7 +51,7 @@ from shoal.validation import (
 Array = np.ndarray[Any, Any]
 
 
-class DensityMixture(FitsKnown, LatentShiftEstimator):
+class DensityMixture(FitsKnown, FittedDensity):
     """Discover classes by their densities, with a mix of classes for each domain.
 
     p_d(x) = sum_y p_d(y) p(x|y): each class is one or several Gaussians (or t
@@ -402,16 +400,6 @@ class DensityMixture(FitsKnown, LatentShiftEstimator):
             )
         sentence = "Classes by looks: how rows look, with a mix of classes for each"
         return self._with_known(f"{sentence} domain.")
-
-    def _novelty(self, X: Any) -> Array:
-        """Squared distance to the nearest component, as a mean over seen columns."""
-        return nearest_squares(*self.columns_.read(X), self.density_)
-
-    def _novelty_quantiles(self) -> Array:
-        return np.asarray(self.novelty_quantiles_)
-
-    def _strangers(self) -> Strangers | None:
-        return vars(self).get("strangers_")
 
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = super()._with_domain(domains, prevalence)

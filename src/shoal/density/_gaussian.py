@@ -101,10 +101,10 @@ def squared_distances(
         squares += np.einsum("ij,ij->i", rows, rows)[:, None]
         squares += np.einsum("ij,ij->i", centres, centres)
         return np.maximum(squares, 0), np.full(len(means), log_determinant)
-    squares = np.empty((len(X), len(means)))
+    squares, ones = np.empty((len(X), len(means))), np.ones(X.shape[1])
     for component, root in enumerate(roots):
         apart = X @ root - means[component] @ root
-        squares[:, component] = np.einsum("ij,ij->i", apart, apart)
+        squares[:, component] = np.square(apart, out=apart) @ ones
     return squares, log_determinant
 
 

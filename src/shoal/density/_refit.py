@@ -42,7 +42,7 @@ def _begin_again(model: Any, rows: Rows) -> tuple[DensityFit, Prior, DensityOpti
     if density.drift is not None:
         prior = moving(prior)
     options = DensityOptions(
-        model.n_components, model.tail_, max_iter=DECISIONS.quick_iter
+        model.n_components, model.tail_, max_iter=sum(DECISIONS.quick_iter)
     )
     return DensityFit(density, expect(rows, density), 0.0, [], True), prior, options
 

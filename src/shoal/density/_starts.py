@@ -100,19 +100,25 @@ def best_fit(
 ) -> tuple[str, DensityFit]:
     """The start whose climb ends highest, and where it ends.
 
-    All starts, and those already ``known``, climb a little; the best to the end.
+    All starts, and those already ``known``, climb a little; the best of them further,
+    and the best of these to the end.
     """
-    quick = options._replace(max_iter=DECISIONS.quick_iter, tol=DECISIONS.quick_tol)
+    first, further = (
+        options._replace(max_iter=n_iter, tol=DECISIONS.quick_tol)
+        for n_iter in DECISIONS.quick_iter
+    )
     tried = [
-        (start.name, climb_from(rows, start.labels, n_classes, kind, prior, quick))
+        (start.name, climb_from(rows, start.labels, n_classes, kind, prior, first))
         for start in [*known, *list_starts(rows, n_classes, options, rng)]
     ]
-    tried.sort(key=lambda one: -one[1].objective)
-    finished = [
-        (name, continue_from(rows, fit, prior, options))
-        for name, fit in tried[: DECISIONS.n_finalists]
-    ]
-    return max(finished, key=lambda one: one[1].objective)
+    n_further = max(DECISIONS.n_finalists, len(tried) // DECISIONS.one_of)
+    for keep, climb_on in ((n_further, further), (DECISIONS.n_finalists, options)):
+        tried.sort(key=lambda one: -one[1].objective)
+        tried = [
+            (name, continue_from(rows, fit, prior, climb_on))
+            for name, fit in tried[:keep]
+        ]
+    return max(tried, key=lambda one: one[1].objective)
 
 
 def climb_from(

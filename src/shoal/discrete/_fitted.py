@@ -23,6 +23,7 @@ from shoal.analysis._refits import Trials, evidence_of_refits, indexable, with_c
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, rows_of_words
 from shoal.base import LatentShiftEstimator
+from shoal.base._explained import UsualRow
 from shoal.exceptions import UnseenWordWarning
 from shoal.probability import TINY, match_rows, mean_log_likelihood
 from shoal.validation import (
@@ -92,6 +93,17 @@ class FittedWords(LatentShiftEstimator):
         table = np.log(np.maximum(self.word_given_class_.T, TINY))
         table[self.word_count_ == 0] = 0
         return np.vstack([table, np.zeros(self.n_classes_)])
+
+    def _log_evidence(self, X: Any, codes: Array | None) -> Array:
+        bags = self._read_bags(X, warn=False)
+        return np.asarray(bags @ self._log_word_given_class()[: bags.shape[1]])
+
+    def _usual_row(self) -> UsualRow | None:
+        """A bag without words; a row that is one word cannot be taken apart."""
+        if not self._counts_words:
+            return None
+        known = self.word_count_ > 0
+        return UsualRow(np.zeros(len(known)), known)
 
     def _read_bags(self, X: Any, *, warn: bool = True) -> Any:
         """Bags of any rows; words outside the vocabulary get one more column."""

@@ -37,7 +37,7 @@ def connected(address: str | None) -> Iterator[Any]:
         try:
             address = address or os.environ.get("RAY_ADDRESS") or "local"
             _knock(address)
-            ray.init(address=address, log_to_driver=False)
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise CodedError(
@@ -45,6 +45,10 @@ def connected(address: str | None) -> Iterator[Any]:
                 f"no Ray cluster answers at {address!r}: {reason}",
                 "start one with `ray start --head`, or leave the address out",
             ) from error
+        except Exception as error:  # Ray has no class of its own for it
+            reason = str(error).partition("\n")[0]
+            hint = "run it again; Ray's own logs, in /tmp/ray, say what was wrong"
+            raise CodedError("E145", f"Ray did not start: {reason}", hint) from error
     try:
         yield ray
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 from shoal.exceptions import InputError
 from shoal.io._notation import GAPS, MISSING, THOUSANDS, Notation
 
-IMPUTATIONS = ("median", "mean", "drop", "keep")
+IMPUTATIONS = ("median", "mean", "drop", "keep", "stop")
 
 Text = str | None
 
@@ -56,13 +56,16 @@ class ReadOptions(FileOptions):
     id: Text = told(None, "Column that names the rows.", metavar="COL")
     label: Text = told(None, "True classes: held aside, to score.", metavar="COL")
     group: Text = told(None, "Group of each domain: ill, well.", metavar="COL")
+    order: Text = told(None, "Number or date: when a row is from.", metavar="COL")
     features: Sequence[str] | None = columns(None, "Only these columns.")
     drop: Sequence[str] = columns((), "All but these columns.")
     text: Text = told(None, "Column of text, to count words.", metavar="COL")
     counts: bool = told(False, "The columns are counts of words.")
     layer: Text = told(None, "Layer of an h5ad file.", metavar="KEY")
     use_rep: Text = told(None, "Embedding in an h5ad file.", metavar="KEY")
-    impute: Text = told(None, "Missing cells: median, mean, drop, keep.", metavar="HOW")
+    impute: Text = told(
+        None, "Missing cells: median, mean, drop, keep, stop.", metavar="HOW"
+    )
     sample: int | None = told(
         None, "So many rows, drawn at random; of data in parts, to learn from.", min=2
     )

@@ -19,7 +19,7 @@ from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, decimal_of, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
-from shoal.io.table._missing import lacking, with_fill
+from shoal.io.table._missing import filled_unasked, lacking, with_fill
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 
@@ -35,6 +35,7 @@ def read(
     label: str | None = None,
     known: str | None = None,
     group: str | None = None,
+    order: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     text: str | None = None,
@@ -79,6 +80,8 @@ def read(
         to use as ``labels``. Empty cells and -1 are unknown.
     group : str, default=None
         Column with the group of each domain, such as healthy or ill; not a feature.
+    order : str, default=None
+        Column that says when a row is from, as a number or a date; not a feature.
     features : list of str, default=None
         Use these columns and no others, also if a rule would set them aside.
     drop : list of str, default=()
@@ -100,10 +103,12 @@ def read(
         Further cells that mean "no value".
     na_only : bool, default=False
         Only empty cells and those of ``na`` do: where ``NA`` is a species.
-    impute : {None, "median", "mean", "drop", "keep"}, default=None
-        What becomes of missing values: an error; the median or mean of a number and
-        the most frequent value of a category; the row is left out; or, in a table, they
-        stay missing (NaN), for a :class:`~shoal.DensityMixture`.
+    impute : {None, "median", "mean", "drop", "keep", "stop"}, default=None
+        What becomes of missing values: the median or mean of a number and the most
+        frequent value of a category; the row is left out; in a table, they stay missing
+        (NaN), for a :class:`~shoal.DensityMixture`; or an error. None: of a table, few
+        are filled in as by "median", with a warning that counts them; many are an
+        error.
     sample : int, default=None
         Draw so many rows at random, in bounded memory.
     seed : int, default=0
@@ -134,10 +139,10 @@ def read(
     -----
     *Missing values* are empty or blank cells, ``NA``, ``NaN``, ``nan``, ``null``,
     ``NULL``, ``<NA>`` and those of ``na``, in every column; in a column of numbers also
-    ``-``, ``n/a``, ``?`` and their like, with a warning. They are an error unless
-    ``impute`` says what to do; at predict, the values learned in fit are used, or such
-    rows left out as in fit. Infinite values are always an error. Blanks around words
-    mean nothing.
+    ``-``, ``n/a``, ``?`` and their like, with a warning. Unless ``impute`` says what to
+    do, they are an error where more than a fifth of a column is missing, or all of it
+    in a domain. At predict, the values learned in fit are used, or such rows left out
+    as in fit. Infinite values are always an error. Blanks around words mean nothing.
 
     *Categories* are text columns with at most 50 distinct values (1,000 if asked for by
     ``features``), each of which becomes a column of zeros and ones. *Dates*, columns
@@ -159,9 +164,10 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
-        if known is not None:
-            text = f'known="{known}" names a column, and images have none'
-            raise InputError("E002", text, "leave it out")
+        for option, name in (("order", order), ("known", known)):
+            if name is not None:
+                text = f'a folder of images has no column "{name}"'
+                raise InputError("E107", text, f"leave --{option} out")
         return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
@@ -207,7 +213,7 @@ class Tabulation:
         schema = self._schema(features, rule)
         if self.options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
-        X = schema.encode(self._rows(), self.messages, fitting=True)
+        schema, X = self._encoded(schema, domains)
         names = self._feature_names(schema)
         _check_size(X, names)
         if self.kind == "embedding":
@@ -227,6 +233,7 @@ class Tabulation:
             messages=self.messages,
             frame=shown,
             groups=self._groups(domains),
+            order=self._order(),
             places=self.frame.index.to_numpy(),
             described=self.content.described,
         )
@@ -235,14 +242,16 @@ class Tabulation:
 
     def _check_names(self) -> None:
         known = [str(name) for name in self.frame.columns]
-        for option in ("domain", "id", "label", "known", "group", "text"):
+        for option in ("domain", "id", "label", "known", "group", "order", "text"):
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
                 raise InputError("E107", f'no "{name}" in obs', hint)
             require_columns([] if name is None else [name], known, option)
         if self.options.domain is None and self.options.require_domain:
-            raise ask_for_domain(self.frame, matrix=self.matrix is not None)
+            decimal = self.options.decimal or self.content.decimal
+            matrix = self.matrix is not None
+            raise ask_for_domain(self.frame, matrix=matrix, decimal=decimal)
 
     def _decimal(self) -> str:
         """How text writes numbers: as told, as the file shows, as the cells do."""
@@ -268,13 +277,8 @@ class Tabulation:
 
     def _columns(self) -> tuple[list[Column], list[Feature]]:
         options = self.options
-        names = (
-            "group",
-            "known",
-            "label",
-            "id",
-            "domain",
-        )
+        # the last word is the domain's
+        names = ("order", "group", "known", "label", "id", "domain")
         given = {getattr(options, role): role for role in names}
         roles = {name: role for name, role in given.items() if name is not None}
         known = [str(name) for name in self.frame.columns]
@@ -310,6 +314,16 @@ class Tabulation:
             f'"{name}" has {what} in the domain "{first}"',
             "a group holds whole domains: choose another column for --group",
         )
+
+    def _order(self) -> Array | None:
+        """When each row is from; E175 now rather than after a fit."""
+        if self.options.order is None:
+            return None
+        from shoal.analysis.trend import times_of
+
+        order = self.frame[self.options.order].to_numpy()
+        times_of(order, None, len(order))
+        return order
 
     def _schema(self, features: list[Feature], rule: DomainRule | None) -> Schema:
         options = self.options
@@ -369,6 +383,21 @@ class Tabulation:
             self._keep(~missing)
         return None if domains is None else domains[~missing]
 
+    def _encoded(self, schema: Schema, domains: Array | None) -> tuple[Schema, Any]:
+        """The schema, which may fill a few gaps in now, and X by it."""
+        said: list[Message] = []
+        try:
+            X = schema.encode(self._rows(), said, fitting=True)
+        except InputError as error:
+            unasked = self.options.impute is None and self.kind == "table"
+            if error.code != "E115" or not unasked:
+                raise
+            schema, told = filled_unasked(self.frame, schema, domains, error)
+            said = [told]
+            X = schema.encode(self._rows(), said, fitting=True)
+        self.messages += said
+        return schema, X
+
     # ---- small helpers ------------------------------------------------------------
 
     def _keep(self, mask: Array) -> None:
@@ -387,10 +416,9 @@ class Tabulation:
         return None if name is None else stripped(self.frame[name]).to_numpy()
 
     def _known(self) -> Any:
-        name = self.options.known
-        if name is None:
+        if self.options.known is None:
             return None
-        cells = words(self.frame[name], self.options.missing)
+        cells = words(self.frame[self.options.known], self.options.missing)
         cells[cells == "-1"] = None
         return cells
 

@@ -31,6 +31,12 @@ class ReadingSettings:
     # Larger numbers cannot be squared.
     largest: float = 1e150
 
+    # ---- what becomes of gaps when nobody has said it
+    # A column that lacks more of its cells says too little to be guessed at. One that a
+    # domain of so many rows lacks altogether would tell that domain by its guess.
+    most_filled: float = 0.2
+    rows_without_any: int = 5
+
     # ---- what a word is worth
     # Others occur in one row, say nothing, or are shared by most rows.
     min_rows_of_word: int = 2

@@ -68,10 +68,11 @@ class Folds:
     ) -> None:
         self.problem, self.n_jobs = problem, n_jobs
         self.parts: list[HeldOutSplit] = []
+        light = problem.in_single_precision()
         for fold in range(int(fold_of_row.max()) + 1):
             rows = np.flatnonzero(fold_of_row != fold)
             rest = np.flatnonzero(fold_of_row == fold)
-            train, test = problem.take(rows), problem.take(rest)
+            train, test = light.take(rows), light.take(rest)
             self.parts.append(HeldOutSplit(fold, rows, train, rest, test))
 
     def start(

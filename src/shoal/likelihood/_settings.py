@@ -27,8 +27,9 @@ class MixtureSettings:
 
     # Rows worked at once: what they need stays in a core's own cache.
     block_rows: int = 2_048
-    # Domains with fewer rows share a block; q(d|y) is then gathered row by row.
-    small_domain: int = 256
+    # Domains with fewer rows share a block; q(d|y) is then gathered row by row. Six
+    # blocks of 300 rows take twice the time of one.
+    small_domain: int = 1_024
     # Columns whose variance is computed at once, so that squares stay small.
     variance_columns: int = 16
     # q(d|y) is kept inside the open simplex: a zero could never come back.
@@ -176,17 +177,16 @@ class MixtureSettings:
     rank_rows: int = 20_000
     curve_feature_rows: int = 4_000
     curve_feature_folds: int = 3
-    # Small tables need more ridge than the rule above gives: one overconfident row
-    # would decide the curve. So much over the number of rows, at least.
-    curve_ridge_times_rows: float = 0.3
     curve_clusters_per_class: int = 6
     curve_centres: tuple[int, ...] = (60,)
-    # Iterations with q(d|y) held still, then of both; of both in a fold; and in a
-    # fold that only compares features.
+    # Iterations with q(d|y) held still, then of both, and as many again for so many of
+    # the best; and in a fold that only compares features.
     curve_frozen: int = 20
     curve_joint: int = 30
-    curve_held_out: int = 60
+    curve_raced: int = 2
     curve_features: int = 20
+    # More classes are tried until so many in a row gain nothing: the curve may pause.
+    curve_patience: int = 3
     # Rows that are held out in turn to see whether there is anything to learn from,
     # and permutations of the domains that clusters are compared with.
     signal_rows: int = 10_000

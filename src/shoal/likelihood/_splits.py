@@ -36,22 +36,41 @@ def empty_classes(problem: MixtureProblem, fit: Fit) -> Array:
 def fill_empty_classes(
     problem: MixtureProblem, fit: Fit, penalties: Penalties, rng: np.random.Generator
 ) -> Fit:
-    """Climb with halves of the classes that gain most by it, while that pays."""
+    """Climb with halves of the classes that gain most by it, while that pays.
+
+    Where halves for all empty classes do not pay, those of fewer may.
+    """
     for _ in range(SETTINGS.most_splits):
         empty = empty_classes(problem, fit)
         if not len(empty):
             break
-        T, weights = fit.domain_given_class.copy(), fit.weights.copy()
         splits = best_splits(problem, fit, empty, penalties.ridge, rng)
-        for freed, split in zip(empty, splits, strict=False):
-            T[[split.of, freed]] = split.domain_given_half
-            weights[[split.of, freed]] = weights[split.of] + split.weights
-        other = optimize(problem, weights, T, penalties, max_iter=SETTINGS.final_joint)
-        if other.objective >= fit.objective:
+        n_filled = min(len(splits), len(empty))
+        better = None
+        while better is None and n_filled:
+            better = _fill(problem, fit, penalties, empty, splits[:n_filled])
+            n_filled //= 2
+        if better is None:
             break
-        other.history = fit.history + other.history
-        fit = other
+        fit = better
     return fit
+
+
+def _fill(
+    problem: MixtureProblem,
+    fit: Fit,
+    penalties: Penalties,
+    empty: Array,
+    splits: list["Split"],
+) -> Fit | None:
+    """The climb from these halves, if it ends in a better objective."""
+    T, weights = fit.domain_given_class.copy(), fit.weights.copy()
+    for freed, split in zip(empty, splits, strict=False):
+        T[[split.of, freed]] = split.domain_given_half
+        weights[[split.of, freed]] = weights[split.of] + split.weights
+    other = optimize(problem, weights, T, penalties, max_iter=SETTINGS.final_joint)
+    other.history = fit.history + other.history
+    return other if other.objective < fit.objective else None
 
 
 def best_splits(

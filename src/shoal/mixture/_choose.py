@@ -62,8 +62,8 @@ def choose_n_classes(
     Notes
     -----
     The rule: with k* the best on held-out rows, the rank of the cluster-by-domain table
-    is taken if it is within two standard errors of k*; otherwise the number nearest to
-    the rank among those within one. There is no clear number when domains do not
+    is taken if it is within one standard error of k*; otherwise the number nearest to
+    the rank among those that are. There is no clear number when domains do not
     differ, when the likelihood still rises at the largest candidate, or when that
     last set is wide. Never more classes than domains.
 

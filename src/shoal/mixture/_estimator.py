@@ -215,7 +215,7 @@ class DomainMixture(HearsLooks):
         if self.by == "looks":
             return other.fit(X, domains, sample_weight=sample_weight)
         options = replace(
-            other._options(),
+            read_options(other),
             scale=self.features_.scale,
             expansion=self.features_.expansion,
             ridge=self.penalties_.ridge,
@@ -232,7 +232,7 @@ class DomainMixture(HearsLooks):
         given: Given | None = None,
         options: SearchOptions | None = None,
     ) -> Self:
-        options = self._options() if options is None else options
+        options = read_options(self) if options is None else options
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
         known = read_known(given, codes, names)
         self.looks_ = self.known_ = None
@@ -385,9 +385,6 @@ class DomainMixture(HearsLooks):
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
         )
 
-    def _options(self) -> SearchOptions:
-        return read_options(self)
-
     # ---- after the search ---------------------------------------------------------
 
     def _keep(
@@ -448,5 +445,5 @@ class DomainMixture(HearsLooks):
     def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
         rows = self._training_rows(X, codes, names, None)
-        options = replace(self._options(), n_jobs=trials.n_jobs)
+        options = replace(read_options(self), n_jobs=trials.n_jobs)
         return curve_evidence(rows, options, trials)

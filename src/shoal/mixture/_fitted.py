@@ -14,6 +14,7 @@ from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.base import LatentShiftEstimator
+from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
 from shoal.base._known import FitsKnown, folds_of_known, remember
 from shoal.likelihood._features import FeatureMap
@@ -51,6 +52,7 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
     _accept_sparse = True
     _block_rows = SETTINGS.predict_rows
     _fits_in_parts = True
+    _grows = True
 
     def _class_given_x(self, X: Any) -> Array:
         result = np.empty((X.shape[0], self.n_classes_))
@@ -65,6 +67,14 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
             g = g.astype(np.float64)
             g /= g.sum(axis=0)
         return g.T
+
+    def _log_evidence(self, X: Any, codes: Array | None) -> Array:
+        logits = self.features_.logits(self._used_columns(X), self.weights_)
+        prior = np.log(np.maximum(self.class_weight_, TINY))
+        return np.asarray(logits.T.astype(float) - prior)
+
+    def _usual_row(self) -> UsualRow:
+        return usual_row(self.varying_, self.features_.centre_)
 
     def _fit_familiar(self, rows: TrainingRows, seed: int) -> Novelty:
         """Where rows of fit lie; asked once the classes are there."""
@@ -167,6 +177,10 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
 
     def _pseudo_counts(self, n_rows: int) -> float:
         return float(self.penalties_.dirichlet / self.prevalence_.size * n_rows)
+
+    def _larger(self, seed: int) -> Any:
+        """By shift alone: this is the fit that speaks."""
+        return super()._larger(seed).set_params(by="shift")
 
     def _reorder_classes(self, order: Array) -> None:
         super()._reorder_classes(order)

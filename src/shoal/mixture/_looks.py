@@ -124,6 +124,21 @@ def look_starts(
 
     ``ridge`` is that of the softmax that tells the parts of a partition apart.
     """
+    starts = domain_looks(problem, n_classes, ridge, rng)
+    for start in starts[1:]:
+        assert isinstance(start, MixPerDomain)
+        alike = replace(start.prior, mix_rows=float("inf"))
+        rows = _as_density_rows(start.points, problem)
+        fit = climb_from(rows, start.labels, n_classes, start.shape, alike, OPTIONS)
+        parts = fit.expected.component_given_x.argmax(axis=1)
+        starts.append(Partition(f"gaussian-{start.shape}", parts, n_classes, ridge))
+    return starts
+
+
+def domain_looks(
+    problem: MixtureProblem, n_classes: int, ridge: float, rng: np.random.Generator
+) -> list[Recipe]:
+    """K-means and, of dense rows, Gaussians of two shapes with a mix per domain."""
     labels = kmeans_labels(problem.design, n_classes, problem.row_weight, rng)
     starts: list[Recipe] = [Partition("k-means", labels, n_classes, ridge)]
     if is_sparse(problem.design):
@@ -131,16 +146,10 @@ def look_starts(
     points = problem.design.astype(float)
     rows = _as_density_rows(points, problem)
     prior = make_prior(rows, n_classes, int(rng.integers(2**31 - 1)))
-    alike = replace(prior, mix_rows=float("inf"))
-    for shape in SHAPES:
-        fit = climb_from(rows, labels, n_classes, shape, alike, OPTIONS)
-        parts = fit.expected.component_given_x.argmax(axis=1)
-        starts.append(Partition(f"gaussian-{shape}", parts, n_classes, ridge))
-        name = f"density-{shape}"
-        starts.append(
-            MixPerDomain(name, labels, points, n_classes, shape, prior, ridge)
-        )
-    return starts
+    return starts + [
+        MixPerDomain(f"density-{shape}", labels, points, n_classes, shape, prior, ridge)
+        for shape in SHAPES
+    ]
 
 
 def kmeans_labels(

@@ -1,16 +1,17 @@
 """How many classes: the curve of held-out likelihood, and the choice inside ``fit``.
 
 All numbers of classes share one feature map, one clustering and the same folds, so that
-their differences are paired. Solutions are found from the largest number down: besides
-its own anchors, each k starts from the solution with one class more, its two most
-similar classes merged. Without that, a k that misses its best solution would lose to
-the next one, which finds it with one class to spare. The rule that reads the curve is
-that of :func:`shoal.choose_n_classes`.
+their differences are paired. Each is as good as the best of a short race: from anchors,
+from how rows look, and, found from the largest number down, from what every fold has
+found with one class more, its two most similar classes merged. Without these a k that
+misses its best solution would lose to another by accident. The rule that reads the
+curve is that of :func:`shoal.choose_n_classes`.
 """
 
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,12 @@ from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import Order, Trials
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import LINEAR, FeatureMap
-from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
+from shoal.likelihood._folds import Folds, Trial
+from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
-    anchor_guesses,
+    Start,
     cluster_rows,
     em_guess,
     held_out,
@@ -42,7 +44,9 @@ from shoal.likelihood._starts import (
     merge_costs,
     optimize_from,
 )
+from shoal.mixture._looks import domain_looks
 from shoal.mixture._options import SearchOptions, beats, list_scales
+from shoal.mixture._race import best_first
 from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 
@@ -56,8 +60,8 @@ def pick_n_classes(
 ) -> int:
     """Choose the number of classes inside ``fit``, by the same rule at less cost.
 
-    Numbers around the rank are tried first, and further ones only while the best is at
-    the edge. Without a clear choice the fewest of the near-best are taken; where
+    Numbers around the rank are tried first, then further ones until some in a row gain
+    nothing. Without a clear choice the fewest of the near-best are taken; where
     domains do not differ, 2, with an IdentifiabilityWarning.
 
     Parameters
@@ -80,8 +84,8 @@ def pick_n_classes(
     curve.extend(points, range(low, high + 1))
     while True:
         best = max(points, key=lambda count: points[count].held_out.mean)
-        if best == high < most:
-            high = min(high + 2, most)
+        if high < min(most, best + SETTINGS.curve_patience):
+            high += 1
         elif best == low > 2:
             low -= 1
         else:
@@ -109,7 +113,7 @@ def curve_evidence(
         curve.extend(points, some)
     seeds = rng.integers(2**31 - 1, size=trials.n_resamples)
     stability = {
-        count: curve.stability(points[count].fit, seeds, order)
+        count: curve.stability(curve.fit(points[count].trial), seeds, order)
         for count in sorted(points)
     }
     return curve.evidence(points, rank, stability)
@@ -143,9 +147,9 @@ def has_signal(
 
 @dataclass(frozen=True)
 class Point:
-    """One number of classes: its solution and how well it predicts held-out rows."""
+    """One number of classes: what folds have found, and how well that predicts."""
 
-    fit: Fit
+    trial: Trial
     held_out: HeldOut
 
 
@@ -156,46 +160,56 @@ class Curve:
     problem: MixtureProblem
     clusters: Array
     table: Array
-    folds: Array
+    folds: Folds
     options: SearchOptions
+    seed: int
 
     def penalties(self, n_classes: int) -> Penalties:
         """Penalties of a fit with this many classes."""
-        return _penalties(self.options, self.problem, n_classes)
+        return self.options.race_penalties(self.problem, n_classes)
 
     def extend(self, points: dict[int, Point], n_classes: Iterable[int]) -> None:
         """Add the points of some numbers of classes, from the largest down."""
         for count in sorted(set(n_classes) - set(points), reverse=True):
             above = points.get(count + 1)
-            fit = self.fit(count, None if above is None else above.fit)
-            score = held_out(
-                self.problem,
-                fit.domain_given_class,
-                [self.penalties(count)],
-                self.folds,
-                n_jobs=self.options.n_jobs,
-                n_joint=SETTINGS.curve_held_out,
-            )[0]
-            points[count] = Point(fit, smooth(score, self.problem.n_domains))
+            trial = self.race(count, None if above is None else above.trial)
+            points[count] = Point(trial, smooth(trial.score, self.problem.n_domains))
 
-    def fit(self, n_classes: int, above: Fit | None = None) -> Fit:
-        """Best climb from the anchors found, and from ``above`` with classes merged."""
-        starts: list[tuple[Array, Array | None]]
-        starts = [(guess, None) for _, guess in anchor_guesses(self.table, n_classes)]
-        if above is not None:
-            starts.append(_merged(self.problem, above))
-        fits = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(
-            delayed(optimize_from)(
-                self.problem,
-                corners,
-                self.penalties(n_classes),
-                weights=weights,
-                n_frozen=SETTINGS.curve_frozen,
-                n_joint=SETTINGS.curve_joint,
-            )
-            for corners, weights in starts
+    def race(self, n_classes: int, above: Trial | None = None) -> Trial:
+        """Best climb from anchors, from looks, and from ``above`` with two merged."""
+        penalties = self.penalties(n_classes)
+        rng = np.random.default_rng(self.seed)
+        read = partial(em_guess, n_classes=n_classes)
+        anchors = Start("em", self.clusters, len(self.table), read)
+        looks = domain_looks(self.problem, n_classes, penalties.ridge, rng)
+        trials = self.folds.start(
+            [anchors, *looks],
+            penalties,
+            n_frozen=SETTINGS.curve_frozen,
+            n_joint=SETTINGS.curve_joint,
         )
-        return min(fits, key=lambda fit: fit.objective)
+        few = best_first(trials)[: SETTINGS.curve_raced]
+        if above is not None:
+            few.append(replace(above, fits=self._merged(above.fits)))
+        return best_first(
+            self.folds.go_on(trial, [penalties], n_joint=SETTINGS.curve_joint)[0]
+            for trial in few
+        )[0]
+
+    def _merged(self, fits: list[Fit]) -> list[Fit]:
+        parts = [part.train for part in self.folds.parts]
+        return [_merge(*pair) for pair in zip(parts, fits, strict=True)]
+
+    def fit(self, trial: Trial) -> Fit:
+        """Of all rows, from what the first fold has found."""
+        found = trial.fits[0]
+        return optimize(
+            self.problem,
+            found.weights,
+            found.domain_given_class,
+            trial.penalties,
+            max_iter=SETTINGS.curve_joint,
+        )
 
     def evidence(
         self,
@@ -273,12 +287,14 @@ def make_curve(
     wanted = max(SETTINGS.curve_clusters_per_class * max_classes, RULE.least_clusters)
     n_clusters = max(min(wanted, most), max_classes + 1)
     clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
+    folds = fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng)
     return Curve(
         problem,
         clusters,
         joint_table(problem, clusters, n_clusters),
-        fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng),
+        Folds(problem, folds, options.n_jobs),
         options,
+        int(rng.integers(2**31)),
     )
 
 
@@ -311,22 +327,13 @@ def baseline(problem: MixtureProblem) -> HeldOut:
     return HeldOut(np.log(share)[problem.codes], weight)
 
 
-def _merged(problem: MixtureProblem, above: Fit) -> tuple[Array, Array]:
-    """T and W of a solution whose two most similar classes became one."""
+def _merge(problem: MixtureProblem, above: Fit) -> Fit:
+    """A solution whose two most similar classes became one."""
     kept, freed, row = merge_costs(problem, above)[0]
-    corners = above.domain_given_class.copy()
-    corners[kept] = row
-    return np.delete(corners, freed, axis=0), np.delete(above.weights, freed, axis=0)
-
-
-def _penalties(
-    options: SearchOptions, problem: MixtureProblem, n_classes: int
-) -> Penalties:
-    first = options.first_penalties(problem, n_classes)
-    if options.ridge is not None:
-        return first
-    least = SETTINGS.curve_ridge_times_rows / problem.n_rows
-    return replace(first, ridge=max(first.ridge, least))
+    T = above.domain_given_class.copy()
+    T[kept] = row
+    T, weights = (np.delete(both, freed, axis=0) for both in (T, above.weights))
+    return Fit(weights, T, above.objective)
 
 
 # ---- features --------------------------------------------------------------------
@@ -358,7 +365,7 @@ def _choose_features(
         score = held_out(
             problem,
             em_guess(table, n_classes),
-            [_penalties(options, problem, n_classes)],
+            [options.race_penalties(problem, n_classes)],
             folds,
             n_jobs=options.n_jobs,
             n_joint=SETTINGS.curve_features,

@@ -16,6 +16,7 @@ from shoal.likelihood._problem import (
 )
 from shoal.likelihood._rows import TrainingRows
 from shoal.likelihood._settings import SETTINGS
+from shoal.likelihood._splits import fill_empty_classes
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation import check_choice, check_flag, check_real, check_whole
 
@@ -138,16 +139,23 @@ def polish(
     penalties: Penalties,
     options: SearchOptions,
 ) -> Found:
-    """Fit all rows from the solution of a sample."""
+    """Fit all rows from the solution of a sample; classes still empty are filled."""
     solve = optimize if options.solver == "lbfgs" else optimize_by_em
-    final = solve(
-        problem,
-        fit.weights,
-        fit.domain_given_class,
-        penalties,
-        max_iter=options.max_iter,
-        tol=options.tol,
-    )
+
+    def climb(fit: Fit) -> Fit:
+        return solve(
+            problem,
+            fit.weights,
+            fit.domain_given_class,
+            penalties,
+            max_iter=options.max_iter,
+            tol=options.tol,
+        )
+
+    final = climb(fit)
+    filled = fill_empty_classes(problem, final, penalties, np.random.default_rng(0))
+    if filled is not final:
+        final = climb(filled)
     final.history = fit.history + final.history
     T = final.domain_given_class
     mass = problem.value_and_gradient(final.weights, T, penalties)[2]

@@ -1,6 +1,6 @@
 """Starts and penalties with one set of features, compared on held-out rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,9 @@ class Race:
     Attributes
     ----------
     trials : list of Trial
-        After :meth:`screen` and after :meth:`run`, best first.
+        After each of :meth:`screen`, :meth:`climb_on` and :meth:`settle`, best first.
+    stages : list of Trial
+        The best after each of these.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Race:
         self.options, self.record, self.seed = options, record, seed
         self.problem = folds.problem
         self.trials: list[Trial] = []
+        self.stages: list[Trial] = []
 
     @property
     def best(self) -> Trial:
@@ -73,22 +76,34 @@ class Race:
         )
         for trial in trials:
             self._note(f"{self.name} from {trial.start.name}", trial)
-        self.trials = best_first(trials)
-        return self
+        return self._keep(trials)
 
-    def run(self, n_raced: int, choose: bool) -> "Race":
-        """Longer climbs from the best that were screened, then penalties if asked."""
-        raced = best_first(
+    def climb_on(self, n_raced: int) -> "Race":
+        """Longer climbs from the best that were screened."""
+        return self._keep(
             self.folds.go_on(trial, [self.penalties], n_joint=SETTINGS.race_joint)[0]
             for trial in self.trials[:n_raced]
         )
-        winner = self._choose_weights(raced[0]) if choose else raced[0]
+
+    def settle(self, choose: bool) -> "Race":
+        """Penalties that suit the best, if asked, and all others under them."""
+        first = self.best
+        winner = self._choose_weights(first) if choose else first
         others = [
             self.folds.go_on(trial, [winner.penalties], n_joint=SETTINGS.step_joint)[0]
-            for trial in raced[1:]
+            for trial in self.trials[1:]
         ]
-        self.trials = best_first([winner, *others])
+        self._keep([winner, *others])
         self._note(self.name, self.best)
+        return self
+
+    def behind(self, other: "Race") -> bool:
+        """Whether its best was no better than that of another race at this stage."""
+        return self.best.mean <= other.stages[len(self.stages) - 1].mean
+
+    def _keep(self, trials: Iterable[Trial]) -> "Race":
+        self.trials = best_first(trials)
+        self.stages.append(self.best)
         return self
 
     def judge(self, start: Recipe, penalties: Penalties) -> Trial:
@@ -146,11 +161,12 @@ class Race:
             known[found.penalties] = found
             self._note(str(found.penalties), found)
 
-    def solve(self, penalties: Penalties) -> tuple[str, Fit]:
+    def solve(self, penalties: Penalties, fill: bool) -> tuple[str, Fit]:
         """The start and solution of all rows, from the best that folds have found.
 
         Under penalties that suit the rows, the better objective is the better
-        solution. One without empty classes is better than one with.
+        solution. One without empty classes is better than one with: they are filled
+        first if asked.
         """
         few = self.folds.solutions(self.trials)[: SETTINGS.n_finalists]
 
@@ -162,8 +178,9 @@ class Race:
                 penalties,
                 max_iter=SETTINGS.final_joint,
             )
-            rng = np.random.default_rng(self.seed)
-            found = fill_empty_classes(self.problem, found, penalties, rng)
+            if fill:
+                rng = np.random.default_rng(self.seed)
+                found = fill_empty_classes(self.problem, found, penalties, rng)
             return len(empty_classes(self.problem, found)), found
 
         found = Parallel(n_jobs=self.options.n_jobs, prefer="threads")(

@@ -19,7 +19,7 @@ from shoal.base._known import compare_known
 from shoal.density import DensityMixture
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
-from shoal.probability import HeldOut
+from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
@@ -53,6 +53,9 @@ class Route:
     other_labels : ndarray of shape (n_samples,)
         Class of each training row by the one that did not speak, with the nearest
         classes matched.
+    apart : ndarray of shape (n_domains, n_classes) or None
+        Shares of these classes among the rows of each domain, less those of the classes
+        by the one that spoke; None where one was heard alone.
     """
 
     by: str
@@ -61,6 +64,39 @@ class Route:
     agreement: float
     agreement_by_class: Array
     other_labels: Array
+    apart: Array | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether both were heard, and neither had nothing to say."""
+        return self.reason == "better"
+
+    def against(self, labels: Array, n_classes: int) -> "Route":
+        """The same with the classes of the other compared to ``labels``.
+
+        Shares by domain (``apart``) are those of other classes, and go.
+        """
+        if self.reason == "alone":
+            return self
+        other_labels = match_by_rows(labels, self.other_labels, n_classes)[
+            self.other_labels
+        ]
+        same = other_labels == labels
+        sizes = np.bincount(labels, minlength=n_classes)
+        shared = np.bincount(labels[same], minlength=n_classes)
+        by_class = np.full(n_classes, np.nan)
+        np.divide(shared, sizes, out=by_class, where=sizes > 0)
+        return replace(
+            self,
+            agreement=float(same.mean()),
+            agreement_by_class=by_class,
+            other_labels=other_labels,
+            apart=None,
+        )
+
+    def lean(self) -> "Route":
+        """The same without a class for each row of fit."""
+        return replace(self, other_labels=self.other_labels[:0])
 
     def __str__(self) -> str:
         if self.reason == "alone":
@@ -108,19 +144,19 @@ def choose_route(
     if shift.known_ is not None:
         by, reason = by_known(shift, looks) or (by, reason)
     spoke, other = (shift, looks) if by == "shift" else (looks, shift)
-    renamed = match_by_rows(spoke.labels_, other.labels_, spoke.n_classes_)
-    other_labels = renamed[other.labels_]
-    same = other_labels == spoke.labels_
-    sizes = np.bincount(spoke.labels_, minlength=spoke.n_classes_)
-    shared = np.bincount(spoke.labels_[same], minlength=spoke.n_classes_)
-    return Route(
-        by,
-        reason,
-        {name: (one.mean, one.standard_error()) for name, one in judged.items()},
-        float(same.mean()),
-        np.divide(shared, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0),
-        other_labels,
-    )
+    gain = {name: (one.mean, one.standard_error()) for name, one in judged.items()}
+    nothing = np.full(spoke.n_classes_, np.nan)
+    route = Route(by, reason, gain, float("nan"), nothing, other.labels_)
+    route = route.against(spoke.labels_, spoke.n_classes_)
+    moved = _shares(route.other_labels, codes, spoke)
+    return replace(route, apart=moved - _shares(spoke.labels_, codes, spoke))
+
+
+def _shares(classes: Array, codes: Array, model: Any) -> Array:
+    """Shares of classes among the rows of each domain."""
+    shape = model.prevalence_.shape
+    counts = np.bincount(codes * shape[1] + classes, minlength=np.prod(shape))
+    return normalize_rows(counts.reshape(shape).astype(float))
 
 
 def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]:
@@ -187,6 +223,9 @@ class HearsLooks(FittedMixture):
         looks = vars(self).get("looks_")
         return self if looks is None else looks
 
+    def _in_doubt(self) -> Array | None:
+        return self.route_.apart
+
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""
         self.looks_ = looks
@@ -223,7 +262,7 @@ class HearsLooks(FittedMixture):
         lean = super()._lean()
         if self._origin is not self:
             lean.looks_ = self._origin._lean()
-        lean.route_ = replace(self.route_, other_labels=self.route_.other_labels[:0])
+        lean.route_ = self.route_.lean()
         return lean
 
     def _fitted_arrays(self) -> list[Array]:

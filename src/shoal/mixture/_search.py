@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.likelihood._features import LINEAR, FeatureMap
-from shoal.likelihood._folds import Folds, Trial
+from shoal.likelihood._folds import Folds
 from shoal.likelihood._known import sample_rows
 from shoal.likelihood._known_starts import known_starts
 from shoal.likelihood._problem import MixtureProblem, Penalties
@@ -59,11 +59,11 @@ class Search:
         if not self.options.search:
             return self.quick.finish(plain)
         self._draw_sample()
-        first, screened = self._race(plain)
-        best = self._richer(first, screened)
+        first = self._race(plain)
+        best = self._richer(first)
         if self.small:
             return self._choose_all(plain, first, best)
-        name, fit = best.solve(best.best.penalties)
+        name, fit = best.solve(best.best.penalties, fill=False)  # all rows do
         if best is not first:  # other features, which won beyond doubt
             problem = self.rows.problem(best.features)
             penalties = self.options.first_penalties(problem, self.n_classes)
@@ -78,7 +78,7 @@ class Search:
         winner = best.choose_confidence()
         if not winner.beats(before, 0.0):
             return self.quick.finish(plain)
-        name, fit = best.solve(winner.penalties)
+        name, fit = best.solve(winner.penalties, fill=True)
         return polish(
             best.problem, best.features, name, fit, winner.penalties, self.options
         )
@@ -108,11 +108,8 @@ class Search:
         """A start of the quick sample, for the rows that are compared on."""
         return replace(start, clusters=start.clusters[self.numbers])
 
-    def _race(self, plain: Rung) -> tuple[Race, Trial]:
-        """All starts with the features of the single optimization.
-
-        Also returned is the best of the short climbs, which others are compared with.
-        """
+    def _race(self, plain: Rung) -> Race:
+        """All starts with the features of the single optimization."""
         problem = plain.problem
         if self.sample is not self.quick.sample:
             problem = problem.take(self.numbers)
@@ -130,7 +127,7 @@ class Search:
             trial.start for trial in screened if isinstance(trial.start, Start)
         ][: SETTINGS.n_screened_again]
         few = SETTINGS.n_raced if self.small else SETTINGS.n_raced_again
-        return race.run(few, self.small), screened[0]
+        return race.climb_on(few).settle(self.small)
 
     def _new_race(
         self, features: FeatureMap, problem: MixtureProblem, penalties: Penalties
@@ -144,8 +141,11 @@ class Search:
         anchors = anchor_starts(problem, self.n_classes, rng, counts)
         return [*known_starts(problem, self.n_classes), *anchors]
 
-    def _richer(self, best: Race, screened: Trial) -> Race:
-        """The features that win beyond doubt over simpler ones."""
+    def _richer(self, best: Race) -> Race:
+        """The features that win beyond doubt over simpler ones.
+
+        Those that fall behind are left where they do.
+        """
         plain = best.features
         for scale, expansion in self._other_features(plain.scale, plain.expansion):
             features = feature_map(
@@ -158,9 +158,11 @@ class Search:
             starts = self.anchors
             if expansion in LINEAR:  # columns weigh otherwise: other clusters
                 starts = self._anchors(problem)[: SETTINGS.n_screened_again]
-            if race.screen(starts).best.mean <= screened.mean:
+            if race.screen(starts).behind(best):
                 continue
-            race.run(SETTINGS.n_raced_again, self.small)
+            if race.climb_on(SETTINGS.n_raced_again).behind(best):
+                continue
+            race.settle(self.small)
             if race.best.beats(best.best, SETTINGS.doubt, SETTINGS.least_gain):
                 best = race
         return best

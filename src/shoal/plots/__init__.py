@@ -5,8 +5,11 @@ imported when a figure is drawn, so that importing this module costs nothing.
 """
 
 from shoal.plots._comparison import plot_comparison
+from shoal.plots._explanation import plot_explanation
 from shoal.plots._results import plot_choice, plot_diagnosis, plot_prevalence
 from shoal.plots._rows import plot_class_profile, plot_classes, plot_map, plot_simplex
+from shoal.plots._tree import plot_tree
+from shoal.plots._trend import plot_trend
 
 __all__ = [
     "plot_choice",
@@ -14,7 +17,10 @@ __all__ = [
     "plot_classes",
     "plot_comparison",
     "plot_diagnosis",
+    "plot_explanation",
     "plot_map",
     "plot_prevalence",
     "plot_simplex",
+    "plot_tree",
+    "plot_trend",
 ]

@@ -10,6 +10,7 @@ from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
+from shoal.report._why import why
 from shoal.validation import is_sparse
 
 # ---- the verdict and the checks behind it --------------------------------------------
@@ -88,10 +89,10 @@ def _named_columns(accuracy: dict[str, float], rows: ReportRows) -> Record:
 
 
 def describe_verdict(
-    rows: ReportRows, prevalence: Any, checks: Record | None
+    rows: ReportRows, prevalence: Any, checks: Record | None, among: Sequence[int]
 ) -> Record:
     """One word and three sentences: what was found, by what, and the weakest check."""
-    found = _found(rows, np.asarray(prevalence))
+    found = _found(rows, np.asarray(prevalence), list(among))
     evidence = rows.model._told_apart()
     if checks is None:
         return {
@@ -118,14 +119,21 @@ def describe_verdict(
     }
 
 
-def _found(rows: ReportRows, prevalence: Any) -> str:
-    """The size of the result, and where domains differ most."""
-    spread = prevalence.max(axis=0) - prevalence.min(axis=0)
-    label = int(spread.argmax())
-    top, low = int(prevalence[:, label].argmax()), int(prevalence[:, label].argmin())
-    return (
+def _found(rows: ReportRows, prevalence: Any, among: list[int]) -> str:
+    """The size of the result, and where domains differ most (``among`` these)."""
+    size = (
         f"{rows.n_classes} classes were found in {rows.n_rows:,} rows from "
-        f"{len(rows.domains):,} domains. Domains differ most in {token(label)}: "
+        f"{len(rows.domains):,} domains."
+    )
+    if len(among) < 2:
+        return f"{size} None of these has rows enough to be read alone."
+    part = prevalence[among]
+    label = int((part.max(axis=0) - part.min(axis=0)).argmax())
+    top, low = (
+        among[int(end)] for end in (part[:, label].argmax(), part[:, label].argmin())
+    )
+    return (
+        f"{size} Domains differ most in {token(label)}: "
         f"{prevalence[top, label]:.0%} of the rows in {rows.domains[top]}, "
         f"{prevalence[low, label]:.0%} in {rows.domains[low]}."
     )
@@ -147,6 +155,7 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
     """
     telling, contrast = _telling(rows)
     viewer = RowViewer(rows, _column_order(rows, contrast), telling)
+    other = _other_classes(rows)
     cards = []
     for index in range(rows.n_classes):
         card = {**_size(rows, index, kept), **telling[index]}
@@ -157,8 +166,13 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
                 for domain, own in _exemplars(rows, index, distance)
             ]
             card["borderline"] = [
-                viewer.show(row, index) | {"other": _second(rows.proba[row], index)}
+                viewer.show(row, index)
+                | {"other": _second(rows.proba[row], index), "why": why(rows, row)}
                 for row in _borderline(rows, index)
+            ]
+            card["disputed"] = [
+                viewer.show(row, index) | {"other": _as(rows.proba[row], other[row])}
+                for row in _disputed(rows, index, other)
             ]
         cards.append(card)
     return cards, [str(name) for name in viewer.columns] if rows.show_rows else []
@@ -223,6 +237,7 @@ def _size(rows: ReportRows, index: int, kept: Array | None) -> Record:
         "kept": float(kept[own].mean()) if some and kept is not None else None,
         "exemplars": [],
         "borderline": [],
+        "disputed": [],
     }
 
 
@@ -280,5 +295,25 @@ def _borderline(rows: ReportRows, index: int) -> Array:
 def _second(proba: Array, index: int) -> Record:
     others = proba.copy()
     others[index] = -1
-    second = int(others.argmax())
-    return {"class_id": f"c{second}", "p": float(proba[second])}
+    return _as(proba, int(others.argmax()))
+
+
+def _as(proba: Array, index: int) -> Record:
+    return {"class_id": f"c{index}", "p": float(proba[index])}
+
+
+def _other_classes(rows: ReportRows) -> Array:
+    """Classes by whichever of looks and shift did not speak; else those of the fit."""
+    route = getattr(rows.model, "route_", None)
+    if route is None or len(route.other_labels) != rows.n_rows:
+        return rows.classes
+    # the rows may be others than those of fit, as many by chance
+    same = np.array_equal(rows.model.labels_, rows.classes)
+    return np.asarray(route.other_labels) if same else rows.classes
+
+
+def _disputed(rows: ReportRows, index: int, other: Array) -> Array:
+    """The surest rows of a class that the other of looks and shift puts elsewhere."""
+    numbers = np.flatnonzero((rows.classes == index) & (other != index))
+    surest = np.argsort(-rows.proba[numbers, index], kind="stable")
+    return np.asarray(numbers[surest[: SETTINGS.borderline]])

@@ -16,15 +16,13 @@ from shoal.io._files import write_whole
 from shoal.io._shown import visible
 from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
+from shoal.report._detail import Detail, cut, steps_for
 from shoal.report._settings import SETTINGS
 from shoal.report._view import (
     HARD_STOP_MB,
     MEGABYTE,
     SCHEMA,
-    STEPS,
-    Detail,
     View,
-    cut,
     fixed,
     percent,
     points,
@@ -35,7 +33,10 @@ from shoal.report.figures import _cells, _prevalence
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
 from shoal.report.figures._looks import look_panels
 from shoal.report.figures._maps import MOST_PANELS, Map
+from shoal.report.figures._marks import marks_picture
 from shoal.report.figures._neighbours import neighbours_picture
+from shoal.report.figures._tree import tree_picture
+from shoal.report.figures._trend import trend_panels
 
 # ---- what the templates ask for ------------------------------------------------------
 
@@ -81,7 +82,6 @@ class PageContent:
 
     status = STATUS
     unproven = UNPROVEN
-    most_domains = SETTINGS.domains_drawn
     most_panels = MOST_PANELS
 
     def __init__(
@@ -96,6 +96,7 @@ class PageContent:
         """Whether there is anything to say."""
         content = {
             "differences": self.summary["differences"] or self.summary["groups"],
+            "trend": self.summary.get("trend"),
             "features": self.summary.get("looks"),
             "map": self.summary["maps"],
             "trust": self.summary["checks"],
@@ -107,7 +108,15 @@ class PageContent:
 
     def results(self) -> Record:
         """What a program may want of the page."""
-        return {key: self.summary[key] for key in RESULTS}
+        keys = RESULTS if self.detail.data else ("schema", "classes")
+        return {key: self.summary[key] for key in keys}
+
+    @property
+    def table_domains(self) -> list[int]:
+        """Domains in the table of shares: all, or the largest, in their order."""
+        sizes = [domain["rows"] for domain in self.summary["domains"]]
+        order = sorted(range(len(sizes)), key=lambda d: (-sizes[d], d))
+        return sorted(order[: self.detail.table_rows])
 
     # ---- verdict and names --------------------------------------------------------
 
@@ -143,6 +152,14 @@ class PageContent:
             Map(self.view, record, self.detail.map_share)
             for record in self.summary["maps"]
         ]
+
+    def trend_panels(self) -> list[Markup]:
+        """The mix in the order of time, class by class."""
+        return trend_panels(self.view)
+
+    def marks(self) -> Markup | None:
+        """The heat map of what tells classes apart; None of a few columns."""
+        return marks_picture(self.view) if self.summary.get("marks") else None
 
     def look_panels(self) -> list[tuple[str, Markup]]:
         """How the most telling features are spread, class by class."""
@@ -235,6 +252,7 @@ def _worst(statuses: list[str]) -> str:
 #: Sections of the page after the verdict, in reading order.
 SECTIONS = (
     "where",
+    "trend",
     "differences",
     "classes",
     "features",
@@ -260,8 +278,9 @@ def render(
     summary : dict
         Of :func:`shoal.report.summarize`, or the same read back from JSON.
     max_mb : float, default=5
-        Size to stay below, at most 15. Pictures, rows and points are left out, in this
-        order, until the page fits; the page says what was left out.
+        Size to stay below, at most 15. Domains beyond the first thousand in tables,
+        pictures, rows and points are left out, in this order, until the page fits; the
+        page says what was left out.
     sections : sequence of str, default=None
         Some of :data:`SECTIONS`; all when None. The verdict is always there.
 
@@ -315,9 +334,7 @@ def _fit(
         )
     wanted, summary = _check_sections(sections), _shown(summary)
     left_out: list[str] = []
-    for detail in STEPS:
-        if detail.said and not _matters(summary, detail):
-            continue
+    for detail in steps_for(summary):
         left_out = left_out + [detail.said] if detail.said else []
         text = _build(cut(summary, detail), detail, wanted, left_out)
         if len(text.encode()) <= max_mb * MEGABYTE:
@@ -339,25 +356,6 @@ def _shown(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_shown(key): _shown(one) for key, one in value.items()}
     return [_shown(one) for one in value] if isinstance(value, list) else value
-
-
-def _matters(summary: Mapping[str, Any], detail: Detail) -> bool:
-    """Whether a step saves anything here: not every page has pictures."""
-    if "map" in detail.said:
-        return bool(summary["maps"])
-    if "pictures" in detail.said:
-        return any(_pictures(summary))
-    return any(card["exemplars"] for card in summary["cards"])
-
-
-def _pictures(summary: Mapping[str, Any]) -> list[str]:
-    return [
-        row["image"]
-        for card in summary["cards"]
-        for rows in (card["borderline"], *(home["rows"] for home in card["exemplars"]))
-        for row in rows
-        if "image" in row
-    ]
 
 
 def _check_sections(sections: Sequence[str] | None) -> list[str]:
@@ -384,6 +382,7 @@ def _build(
         view=page.view,
         figures=_prevalence,
         cells=_cells,
+        tree=tree_picture(page.view),
         summary=summary,
         left_out=left_out,
         data=_embedded(page.results()),

@@ -11,6 +11,8 @@ class ReportSettings:
     ----------
     domains_drawn : int
         Pictures show the domains that differ most; the tables have all of them.
+    table_rows : int
+        Domains that a table has where all of them would make the page too large.
     homes, homes_of_exemplars : int
         Domains that the card of a class lists, and that it has example rows of.
     exemplars, borderline, candidates : int
@@ -22,9 +24,14 @@ class ReportSettings:
         Probabilities from which on, and below which, a row counts as such.
     probability_bins : int
         Bars of the histogram of how sure the rows of a class are.
+    least_columns_to_mark, marks : int
+        Fewer columns are drawn one by one, and in no heat map; columns of it that each
+        class brings.
     columns, words : int
         Columns of an example row that are shown, the most telling first; words of a
         bag of them.
+    reasons : int
+        Parts of the evidence for a borderline row.
     cell_letters, snippet_letters, parameter_letters : int
         Longer cells, texts and settings are cut.
     text_rows : int
@@ -49,6 +56,7 @@ class ReportSettings:
     """
 
     domains_drawn: int = 50
+    table_rows: int = 1_000
     homes: int = 12
     homes_of_exemplars: int = 6
     exemplars: int = 4
@@ -58,7 +66,10 @@ class ReportSettings:
     sure: float = 0.95
     unsure: float = 0.8
     probability_bins: int = 10
+    least_columns_to_mark: int = 30
+    marks: int = 5
     columns: int = 8
+    reasons: int = 4
     words: int = 8
     cell_letters: int = 60
     snippet_letters: int = 240

@@ -15,9 +15,11 @@ from shoal._palette import class_color
 from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report import _uncertainty as uncertainty
+from shoal.report._alone import looked_at
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._looks import describe_looks
+from shoal.report._marks import describe_marks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA
 from shoal.validation import is_sparse
@@ -51,6 +53,7 @@ def summarize(
     images: Callable[[int], Any] | None = None,
     gaps: Mapping[str, int] | None = None,
     described: tuple[Any, Sequence[str]] | None = None,
+    order: Any = None,
 ) -> Record:
     """Put everything a report says into one dict.
 
@@ -105,6 +108,9 @@ def summarize(
     described : pair of matrix and sequence of str, default=None
         What people know rows by, where X says them nothing: rows by genes, and their
         names, beside an embedding of cells.
+    order : array-like of shape (n_samples,), default=None
+        When each row is from, as a number or a date, for a trend; none of redacted
+        rows.
 
     Returns
     -------
@@ -151,6 +157,7 @@ def summarize(
         "gaps": _gaps(rows, gaps),
         "choice": uncertainty.describe_choice(choice),
         "groups": uncertainty.describe_groups(rows, groups),
+        "trend": uncertainty.describe_trend(rows, order, seed),
     }
     return about | _found(rows, intervals, diagnosis, refits, seed)
 
@@ -162,20 +169,24 @@ def _found(
     model = rows.model
     checks = describe_checks(rows, diagnosis)
     kept = None if intervals is None else intervals.co_assignment
+    domains = _domains(rows, intervals)
+    among = looked_at([domain["thin"] for domain in domains])
     cards, shown = make_cards(rows, kept if _same_rows(kept, rows) else None)
     return {
         "size": _size(rows),
-        "domains": _domains(rows, intervals),
+        "domains": domains,
         "classes": _classes(rows, cards),
-        "verdict": describe_verdict(rows, model.prevalence_, checks),
+        "verdict": describe_verdict(rows, model.prevalence_, checks, among),
         "prevalence": uncertainty.describe_prevalence(model, intervals),
-        "differences": uncertainty.describe_differences(model, intervals),
+        "differences": uncertainty.describe_differences(model, intervals, among),
         "cards": cards,
         "shown_columns": shown,
+        "marks": describe_marks(rows, cards),
         "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,
         "reruns": uncertainty.describe_reruns(rows, refits),
+        "tree": uncertainty.describe_tree(rows, refits),
         "neighbours": uncertainty.describe_neighbours(rows, refits),
         "score": uncertainty.describe_score(rows),
     }

@@ -9,6 +9,8 @@ import shoal.metrics as metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
 from shoal.analysis._draws import match_by_rows
+from shoal.analysis.tree import class_tree
+from shoal.analysis.trend import trend
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
 
@@ -39,17 +41,20 @@ def describe_prevalence(model: Any, intervals: Intervals | None) -> Record:
     }
 
 
-def describe_differences(model: Any, intervals: Intervals | None) -> list[Record]:
+def describe_differences(
+    model: Any, intervals: Intervals | None, among: Sequence[int]
+) -> list[Record]:
     """Pairs of domains with the largest differences of a class, largest first.
 
-    With two classes, one is the mirror of the other and left out.
+    With two classes, one is the mirror of the other and left out. Domains that are not
+    ``among`` those to be looked at one by one are in no pair.
     """
     prevalence, most = np.asarray(model.prevalence_), SETTINGS.differences
-    n_classes = prevalence.shape[1]
+    n_classes, own = prevalence.shape[1], np.asarray(among, dtype=int)
     pairs = []
     for index in range(1 if n_classes == 2 else n_classes):
         share = prevalence[:, index]
-        order = np.argsort(share, kind="stable")
+        order = own[np.argsort(share[own], kind="stable")]
         low, high = order[:most], order[::-1][:most]
         pairs += [
             (share[a] - share[b], index, a, b)
@@ -78,6 +83,14 @@ def _difference(
         "low": low,
         "high": high,
     }
+
+
+def describe_trend(rows: ReportRows, order: Any, seed: int) -> Record | None:
+    """The mix in the order of time; few rows of one time could point at somebody."""
+    if order is None or not rows.show_rows:
+        return None
+    found = trend(rows.model, rows.X, order=order, random_state=seed)
+    return found.to_dict()
 
 
 def describe_groups(rows: ReportRows, groups: Mapping[Any, Any] | None) -> list[Record]:
@@ -132,6 +145,18 @@ def describe_neighbours(rows: ReportRows, refits: Sequence[Any]) -> list[Record]
         _neighbour(rows.classes, _classes(other, rows), rows.n_classes, other)
         for other in sorted(others, key=lambda other: other.n_classes_)
     ]
+
+
+def describe_tree(rows: ReportRows, refits: Sequence[Any]) -> Record | None:
+    """From two classes to all, where there are fits with every number between."""
+    fits = {other.n_classes_: other for other in reversed(refits)}
+    if rows.n_classes < 3 or not set(range(2, rows.n_classes)) <= set(fits):
+        return None
+    domains = rows.model.domains_[rows.codes]
+    found = class_tree(
+        rows.model, rows.X, domains, fits=fits.values(), feature_names=rows.features
+    )
+    return found.to_dict()
 
 
 def _neighbour(ours: Array, theirs: Array, n_classes: int, other: Any) -> Record:

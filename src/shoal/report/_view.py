@@ -3,12 +3,11 @@
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from shoal.report._settings import SETTINGS
+from shoal.report._alone import drawn
 
 Record = dict[str, Any]
 
@@ -79,7 +78,11 @@ class View:
         self.domains = summary["domains"]
         self.prevalence = summary["prevalence"]
         self.names = {group["id"]: group["name"] for group in self.classes}
-        self.shown = self._most_different()
+        sizes, thin = (
+            [domain[name] for domain in self.domains] for name in ("rows", "thin")
+        )
+        # domains that pictures show, and which of many these are
+        self.shown, self.shown_which = drawn(self.estimate, sizes, thin)
         self._tokens = re.compile(r"\{(c\d+)\}")
 
     @property
@@ -139,19 +142,6 @@ class View:
         level = percent(self.prevalence["level"])
         return f"{said}, very likely ({level}) between {low} and {high}."
 
-    def _most_different(self) -> list[int]:
-        """Domains that pictures show: all, or those furthest from the mean mix."""
-        table = self.estimate
-        if len(table) <= SETTINGS.domains_drawn:
-            return list(range(len(table)))
-        mean = [sum(column) / len(table) for column in zip(*table, strict=True)]
-        away = [
-            max(abs(share - middle) for share, middle in zip(row, mean, strict=True))
-            for row in table
-        ]
-        order = sorted(range(len(table)), key=lambda d: (-away[d], d))
-        return sorted(order[: SETTINGS.domains_drawn])
-
 
 # ---- tables that others read out of a summary, and new names for its classes ---------
 
@@ -204,72 +194,3 @@ def rename(summary: Mapping[str, Any], names: Mapping[str, str]) -> Record:
     for group in renamed["classes"]:
         group["name"] = str(names.get(group["id"], group["name"]))
     return renamed
-
-
-# ---- how much a page shows, and what goes first when it would be too large -----------
-
-
-@dataclass(frozen=True)
-class Detail:
-    """Amounts that a page may show.
-
-    Attributes
-    ----------
-    borderline_images : int
-        Pictures of borderline rows for each class.
-    exemplars : int
-        Surest rows for each class and domain.
-    pixels : int
-        Side of a thumbnail.
-    map_share : float
-        Share of the points of the maps; 0 leaves the maps out.
-    said : str
-        What the page says about this step; empty for the full page.
-    """
-
-    borderline_images: int = SETTINGS.borderline
-    exemplars: int = SETTINGS.exemplars
-    pixels: int = SETTINGS.pixels
-    map_share: float = 1.0
-    said: str = ""
-
-
-#: From the full page down to the smallest.
-STEPS = (
-    Detail(),
-    Detail(2, said="all but 2 pictures of borderline rows per class"),
-    Detail(0, said="the pictures of borderline rows"),
-    Detail(0, 2, said="half of the surest rows (2 per class and domain are shown)"),
-    Detail(0, 1, said="most of the surest rows (1 per class and domain is shown)"),
-    Detail(0, 1, 64, said="size of the pictures (64 pixels)"),
-    Detail(0, 1, 40, said="size of the pictures (40 pixels)"),
-    Detail(0, 1, 40, 0.5, said="half of the points of the maps"),
-    Detail(0, 1, 40, 0.1, said="nine of ten points of the maps"),
-    Detail(0, 1, 40, 0.0, said="the maps"),
-)
-
-
-def cut(summary: Mapping[str, Any], detail: Detail) -> Record:
-    """The summary with no more than ``detail`` allows; the original stays."""
-    less = dict(summary)
-    less["cards"] = [_cut_card(card, detail) for card in summary["cards"]]
-    if detail.map_share == 0:
-        less["maps"] = []
-    return less
-
-
-def _cut_card(card: Record, detail: Detail) -> Record:
-    card = copy.deepcopy(card)
-    for place, row in enumerate(card["borderline"]):
-        if place >= detail.borderline_images:
-            row.pop("image", None)
-    for home in card["exemplars"]:
-        home["rows"] = home["rows"][: detail.exemplars]
-    if detail.pixels < Detail.pixels:
-        from shoal.report._gather import shrink
-
-        shown = [row for home in card["exemplars"] for row in home["rows"]]
-        for row in [*shown, *card["borderline"]]:
-            if "image" in row:
-                row["image"] = shrink(row["image"], detail.pixels)
-    return card

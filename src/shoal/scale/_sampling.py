@@ -302,9 +302,9 @@ def draw_table(running: Running, n_rows: int, options: SourceOptions) -> Drawn:
     table = read(
         frame.reset_index(drop=True).assign(**{column: told}),
         **{name: getattr(options, name) for name in
-           ("id", "label", "group", "features", "na", "na_only", "decimal", "impute",
-            "seed")},
+           ("id", "label", "group", "features", "na", "na_only", "decimal", "seed")},
         domain=column,
+        impute=options.impute or "stop",  # a sample says little of the gaps elsewhere
     )  # fmt: skip
     own = [one for one in table.messages if one.code not in ("W111", "W144")]
     schema = replace(table.schema, domain=rule)

@@ -27,7 +27,9 @@ STRATIFY = (
 )
 
 
-def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
+def check_domains(
+    domains: Any, *, n_samples: int, least: int = 2
+) -> tuple[Array, Array]:
     """Turn domains of any hashable kind into codes and sorted distinct names."""
     codes, names = encode_column(domains, name="domains")
     if len(codes) != n_samples:
@@ -35,7 +37,7 @@ def check_domains(domains: Any, *, n_samples: int) -> tuple[Array, Array]:
             f"X has {n_samples} rows, domains has {len(codes)}; pass both from the "
             "same table (inconsistent numbers of samples)"
         )
-    if len(names) < 2:
+    if len(names) < least:
         raise ValueError(
             f"domains has only one class of value ({names.tolist()[0]!r}): all rows "
             "come from one domain, and shoal learns from differences between domains"

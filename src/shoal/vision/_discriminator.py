@@ -34,20 +34,25 @@ from shoal.vision._rows import BestEpoch, SplitRows, hold_out, outputs, settle
 from shoal.vision._steps import network_part, random_views, weighted_mean
 from shoal.vision.augment import (
     Augmentation,
+    Crop,
+    Flip,
     Identity,
     RandomResizedCrop,
     Strong,
+    compose,
     weak_view,
 )
 
 Array = np.ndarray[Any, Any]
 
 #: Views by their names, for images of some size. The published one, "crop", shows any
-#: part from a twelfth of the image on, mirrored or not.
+#: part from a twelfth of the image on, mirrored or not. "window" shifts by up to a
+#: sixteenth: to a network that sees the middle seven eighths, any window of the image.
 VIEWS: dict[str, Callable[[int], Augmentation]] = {
     "weak": weak_view,
     "crop": lambda size: RandomResizedCrop((0.08, 1.0), flip=0.5),
     "strong": lambda size: Strong(),
+    "window": lambda size: compose(Crop(size // 16), Flip()),
     "none": lambda size: Identity(),
 }
 
@@ -82,7 +87,7 @@ class ImageDiscriminator(ImageInput, DomainClassifier):
     decay : float, default=0.97
         Factor of the learning rate after every epoch.
     weight_decay : float, default=0.0
-    view : {"weak", "crop", "strong", "none"} or Augmentation, default="weak"
+    view : {"weak", "crop", "strong", "window", "none"} or Augmentation, default="weak"
         What the network is trained on; ``"crop"`` is the paper's random resized crop.
     valid_share : float, default=0.1
         Share of each domain's images that is held out.

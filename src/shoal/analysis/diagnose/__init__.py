@@ -6,7 +6,7 @@ appended to ``CHECKS``.
 
 from shoal.analysis.diagnose._case import Case
 from shoal.analysis.diagnose._findings import CHECKS, judge
-from shoal.analysis.diagnose._procedure import diagnose, with_columns
+from shoal.analysis.diagnose._procedure import diagnose, with_choice, with_columns
 from shoal.analysis.diagnose._result import Diagnosis, Finding
 from shoal.analysis.diagnose._settings import THRESHOLDS
 
@@ -18,5 +18,6 @@ __all__ = [
     "Finding",
     "diagnose",
     "judge",
+    "with_choice",
     "with_columns",
 ]

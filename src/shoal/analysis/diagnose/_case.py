@@ -90,3 +90,9 @@ def level_of(value: float, caution: float, fail: float) -> str:
 def written_column(name: str) -> str:
     """A column in a sentence: by name, or of an array by number."""
     return f"column {name}" if name.isdigit() else f'"{name}"'
+
+
+def joined(names: list[str], most: int = 5) -> str:
+    """Names in a sentence, the first few of many."""
+    shown = ", ".join(names[:most])
+    return shown + f" and {len(names) - most} more" * (len(names) > most)

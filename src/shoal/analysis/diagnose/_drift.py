@@ -9,7 +9,7 @@ rows that were held out of it:
   offset: what the better of them gains over the mix says how far the domain stands
   *apart*. A class that lives nowhere else does so rightly, but seldom in every domain;
 - a mix of its own with one column in another unit, u = factor * x + offset. Where that
-  gains as much as standing apart, it names the *instrument*.
+  gains more than half of what a piece of its own does, it names the *instrument*.
 
 Nothing here needs a fit: ``shoal check`` asks before one, ``diagnose`` after it.
 """
@@ -50,6 +50,9 @@ class Instrument:
     beyond, beyond_error : float
         What it gains over the better of that mix and a class of the domain's own.
     rows : int
+    evidence : float
+        Nats of all rows that the unit gains over that mix, less half of what a class of
+        the domain's own gains: such a class bends to any table, a unit to few.
     factor, offset : float
         Values elsewhere = factor * values here + offset.
     size : float
@@ -65,6 +68,7 @@ class Instrument:
     beyond: float
     beyond_error: float
     rows: int
+    evidence: float
     factor: float
     offset: float
     size: float
@@ -94,7 +98,7 @@ def find_drift(X: Any, codes: Array, rng: np.random.Generator) -> Numbers | None
     -------
     dict
         ``shift``, ``apart`` and their standard errors, nats a held-out row, for every
-        domain (NaN of those with too few rows); ``instruments``, largest gain first,
+        domain (NaN of those with too few rows); ``instruments``, most evidence first,
         each as the dict of an :class:`Instrument`.
     """
     if X.shape[1] > DRIFT.most_columns:
@@ -126,7 +130,7 @@ def find_drift(X: Any, codes: Array, rng: np.random.Generator) -> Numbers | None
             for name, value in readings.told().items():
                 result[name][domain] = value
             instruments += _instruments(readings, int(domain), X[own], X[others], scale)
-    instruments.sort(key=lambda one: -one.gain * one.rows)
+    instruments.sort(key=lambda one: -one.evidence)
     told = [asdict(one) for one in instruments[: DRIFT.n_told]]
     return {**result, "instruments": told}
 
@@ -208,10 +212,11 @@ def _instruments(
         if gain <= DRIFT.told_from * error:
             continue
         factor = readings.factor[column]
+        beyond, beyond_error = _mean(readings.units[column] - level)
         centre, spread = scale.centre[column], scale.spread[column]
         found.append(Instrument(
-            domain, int(column), gain, error,
-            *_mean(readings.units[column] - level), len(here),
+            domain, int(column), gain, error, beyond, beyond_error, len(here),
+            len(here) * (gain + beyond) / 2,
             float(factor),
             float(readings.offset[column] * spread + centre * (1 - factor)),
             float(readings.size[column]),

@@ -17,8 +17,17 @@ from shoal.analysis.diagnose._case import (
     Case,
     Check,
     Topic,
+    joined,
     level_of,
     written_column,
+)
+from shoal.analysis.diagnose._findings_classes import (
+    find_class_domains,
+    find_empty_classes,
+    find_lone_classes,
+    find_other_count,
+    find_other_solutions,
+    find_witnesses,
 )
 from shoal.analysis.diagnose._findings_drift import find_domains_apart, find_instrument
 from shoal.analysis.diagnose._guess import COPIES_BY_CHANCE
@@ -43,22 +52,45 @@ def judge(numbers: Numbers, domains: Array, class_names: list[str]) -> Diagnosis
 def find_signal(case: Case) -> Finding:
     """Whether a guesser of domains beats what it gains on shuffled ones."""
     gain, null = case["gain"], np.asarray(case["gain_null"])
-    needed = _needed_gain(case)
+    needed, table = _needed_gain(case), case["table_signal"]
     seen = (
         f"held-out rows gain {gain:.3f} ± {case['gain_error']:.3f} nats over "
         f"guessing blindly (shuffled domains: at most {null.max():.3f})"
     )
     values = {"gain": gain, "shuffled_max": float(null.max()), "needed": needed}
+    values["table_signal"] = table
     topic = Topic("E138", DIFFER, "label shift")
     if gain > needed:
         reason = f"Domains can be told apart: {seen}."
         return Finding(topic.code, topic.question, "ok", values, reason)
+    few = _few_rows(case)
+    if table > THRESHOLDS.table_signal:
+        return topic.trouble(
+            "caution",
+            values,
+            f"Domains differ, but too little to be confirmed: {seen}, while counts of "
+            f"cells lie {table:.0f} standard deviations from those of shuffled ones.",
+            few
+            or "More rows of the same domains would help, or domains that differ more.",
+        )
     return topic.trouble(
         "fail",
         values,
         f"Domains cannot be told apart: {seen}.",
-        "There is nothing to learn classes from: the mix may be the same everywhere. "
-        "Use other features, or domains that differ more.",
+        few
+        or "There is nothing to learn classes from: the mix may be the same "
+        "everywhere. Use other features, or domains that differ more.",
+    )
+
+
+def _few_rows(case: Case) -> str:
+    """What to do about too few rows for so many columns; empty where they are not."""
+    n_rows, n_columns = case["n_rows"], len(case["columns"])
+    if n_rows >= THRESHOLDS.rows_per_column * n_columns:
+        return ""
+    return (
+        f"These may be too few rows for so many columns ({n_rows} for {n_columns}): "
+        "drop columns that say little, or reduce them to a few directions."
     )
 
 
@@ -80,20 +112,52 @@ def find_misfit(case: Case) -> Finding:
         "unexplained"
     )
     topic = Topic("misfit", EXPLAIN, "label shift")
-    sure = (misfit - null["mean"]) / max(null["sd"], 1e-12) > THRESHOLDS.sure
-    limits = THRESHOLDS.unexplained_caution, THRESHOLDS.unexplained_fail
-    status = level_of(share, *limits) if sure else "ok"
+    status = level_of_misfit(case.numbers)
     if status == "ok":
         return topic.fine(values, seen)
-    k, rank = case["n_classes"], case["rank"]
-    more = f"The table of cells supports {rank} classes: " if rank > k else ""
+    helps, advice = _one_more(case)
     return topic.trouble(
-        status,
+        status if helps else "fail",
         values,
-        f"{k} classes do not explain how domains differ: {seen}.",
-        f"{more}try more classes; if that does not help, what a class looks like "
-        "changes between domains.",
+        f"{case['n_classes']} classes do not explain how domains differ: {seen}.",
+        advice,
     )
+
+
+def _one_more(case: Case) -> tuple[bool, str]:
+    """Whether a further class would explain what these leave, and what to do."""
+    k, r, more = case["n_classes"], case["n_domains"], case["one_more"]
+    if k >= r:
+        return False, "As many classes as domains, and still: do not use these classes."
+    left, names = max(more["unexplained"], 0), case.domains
+    homes = joined([str(names[d]) for d in more["fills"]])
+    if homes:
+        return False, (
+            f"With {k + 1} classes, one is nearly all of {homes} and of no other: that "
+            "would only hide that it cannot be compared with the others. Leave it out, "
+            "or mend what is measured differently there."
+        )
+    if left > THRESHOLDS.one_more * case["unexplained"]:
+        return False, (
+            f"{k + 1} classes leave {left:.0%} unexplained as well: more classes are "
+            "no help, as what a class looks like changes between domains."
+        )
+    return True, f"{k + 1} classes leave {left:.0%} unexplained: try more classes."
+
+
+def _more(case: Case) -> str:
+    """More classes as an advice, unless one more has been tried in vain."""
+    return "more classes or " * (case["one_more"] is None or _one_more(case)[0])
+
+
+def level_of_misfit(numbers: Numbers) -> str:
+    """The status of counts that depart from the model, by themselves."""
+    null = numbers["misfit_null"]
+    beyond = (numbers["misfit"] - null["mean"]) / max(null["sd"], 1e-12)
+    if not beyond > THRESHOLDS.sure:
+        return "ok"
+    limits = THRESHOLDS.unexplained_caution, THRESHOLDS.unexplained_fail
+    return level_of(numbers["unexplained"], *limits)
 
 
 def find_lost_gain(case: Case) -> Finding:
@@ -117,7 +181,7 @@ def find_lost_gain(case: Case) -> Finding:
         values,
         f"The classes keep {share} of what tells domains apart: {seen}.",
         "The rest is domain signal that no class carries: look for instruments, sites "
-        "or dates in the features, try more classes or richer features.",
+        f"or dates in the features, try {_more(case)}richer features.",
     )
 
 
@@ -145,7 +209,7 @@ def find_shift(case: Case) -> Finding:
         values,
         f"Classes look different from domain to domain: {seen}; most: {where}.",
         "Compare the surest rows of that class in that domain with those elsewhere; "
-        "remove what the instrument or site does to the features, or use more classes.",
+        f"try {_more(case)}to remove what the instrument or site does to the features.",
     )
 
 
@@ -207,7 +271,7 @@ def find_low_rank(case: Case) -> Finding:
 def find_no_anchors(case: Case) -> Finding:
     """Whether classes have rows that belong almost surely to them."""
     share = np.asarray(case["anchor_share"])
-    none = _join(case.classes(share < THRESHOLDS.anchor))
+    none = joined(case.classes(share < THRESHOLDS.anchor))
     values = {"median": float(np.median(share)), "smallest": float(share.min())}
     topic = Topic("anchors", RICH, "A.4")
     but = f" (none seen for {none})" if none else ""
@@ -219,65 +283,6 @@ def find_no_anchors(case: Case) -> Finding:
         f"Most classes have no rows that belong almost surely to them: {none}.",
         "Classes overlap in these features, so the classes found may be mixtures of "
         "the true ones: add features that separate them.",
-    )
-
-
-def find_lone_classes(case: Case) -> Finding:
-    """Whether a class occurs in one domain only."""
-    share = np.asarray(case["largest_domain_share"])
-    alone = np.flatnonzero(share > THRESHOLDS.single_domain)
-    values = {"n_classes": float(len(alone)), "largest": float(share.max())}
-    topic = Topic("W139", RICH, "label shift", quiet=True)
-    home, names = case["largest_domain"], case.class_names
-    where = _join([f"{names[i]} only in {case.domains[home[i]]}" for i in alone])
-    return topic.tell(
-        not len(alone),
-        values,
-        "every class lives in several domains",
-        f"Some classes occur in one domain: {where}.",
-        "That could be a real class or that domain's instrument: look at its rows.",
-    )
-
-
-def find_empty_classes(case: Case) -> Finding:
-    """Whether a class holds almost no rows."""
-    share = np.asarray(case["class_weight"])
-    empty = case.classes(share < THRESHOLDS.empty)
-    values, topic = {"smallest": float(share.min())}, Topic("empty", RICH)
-    return topic.tell(
-        not empty,
-        values,
-        f"the rarest class has {share.min():.1%} of the average domain",
-        f"Some classes hold almost no rows: {_join(empty)}.",
-        "Use fewer classes.",
-    )
-
-
-def find_other_solutions(case: Case) -> Finding:
-    """Whether other starts lead to other classes that fit as well."""
-    excess = np.asarray(case["restart_excess"])
-    agreement = np.asarray(case["restart_agreement"])
-    n_rows = case["n_rows_used"]
-    as_good = max(THRESHOLDS.near, THRESHOLDS.near_total / n_rows)
-    better = max(THRESHOLDS.better, THRESHOLDS.better_total / n_rows)
-    lowest = float(agreement[excess < as_good].min(initial=1.0))
-    own, best = case["own_agreement"], float(-excess.min(initial=0.0))
-    values = {"agreement": lowest, "own_agreement": own, "better_by": max(best, 0.0)}
-    topic = Topic("starts", RICH)
-    if best > better:
-        problem = f"Another start fits better by {best:.3f} nats"
-    elif lowest < THRESHOLDS.agreement:
-        problem = f"Equally good starts agree on only {lowest:.0%} of the rows"
-    elif own < THRESHOLDS.own_agreement:
-        problem = f"Likelihood alone would class only {own:.0%} of the rows alike"
-    else:
-        return topic.fine(values, f"starts agree on {lowest:.0%} of the rows")
-    return topic.trouble(
-        "caution",
-        values,
-        f"{problem}: the classes are not pinned down.",
-        "Refit with several seeds (DomainMixture: with search=True) and compare; if "
-        "they disagree, use fewer classes.",
     )
 
 
@@ -344,11 +349,6 @@ def find_copies(case: Case) -> Finding | None:
     )
 
 
-def _join(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown + f" and {len(names) - most} more" * (len(names) > most)
-
-
 #: All checks, in the order of the questions. A further one is appended here.
 CHECKS: list[Check] = [
     find_signal,
@@ -357,13 +357,16 @@ CHECKS: list[Check] = [
     find_shift,
     find_domains_apart,
     find_instrument,
+    find_class_domains,
     find_few_domains,
     find_condition,
     find_low_rank,
     find_no_anchors,
     find_lone_classes,
     find_empty_classes,
+    find_other_count,
     find_other_solutions,
+    find_witnesses,
     find_thin_domains,
     find_leak,
     find_copies,

@@ -62,29 +62,22 @@ def find_instrument(case: Case) -> Finding | None:
     if drift is None:
         return None
     topic = Topic("W124", ALIKE, "label shift", quiet=True)
-    told = drift["instruments"]
-    found = [one for one in told if one["size"] >= THRESHOLDS.unit_least]
-    sure = [one for one in found if one["beyond"] > _sure_unit(one["beyond_error"])]
-    # first in the list: what a class of the domain's own explains no better
-    perhaps = _many_domains(drift) and any(
-        one["gain"] > _sure_unit(one["error"])
-        and one["gain"] >= THRESHOLDS.unit_share * (one["gain"] - one["beyond"])
-        for one in found[:1]
-    )
-    if not sure and not perhaps:
-        gain = found[0]["gain"] if found else 0.0
-        return topic.fine({"gain": gain}, "no column of a domain asks for another unit")
-    one = found[0] if perhaps else sure[0]
-    certain = one in sure
+    one = next(filter(_is_told, drift["instruments"]), None)
+    if one is None:
+        return topic.fine({}, "no column of a domain asks for another unit")
+    alone = one["beyond"] > THRESHOLDS.unit_sure * one["beyond_error"]
+    if not alone and not _many_domains(drift):
+        seen = "what may be another unit may as well be a class of the domain's own"
+        return topic.fine({"evidence": float(one["evidence"])}, seen)
     where = case.domains[one["domain"]]
     column = written_column(case["columns"][one["column"]])
     reads = f"{column} at {where} is {_span(one['here'])}"
-    else_, doubt = _span(one["elsewhere"]), "" if certain else ", or a class of its own"
+    else_, doubt = _span(one["elsewhere"]), "" if alone else ", or a class of its own"
     return topic.trouble(
-        "fail" if certain and not case["drift_fitted"] else "caution",
+        "fail" if _is_large(one) and not case["drift_fitted"] else "caution",
         {
             key: float(one[key])
-            for key in ("gain", "beyond", "factor", "offset", "size")
+            for key in ("evidence", "gain", "beyond", "factor", "offset", "size")
         },
         f"{reads[0].upper()}{reads[1:]}, elsewhere {else_}: another unit or instrument"
         f"{doubt}?",
@@ -99,10 +92,21 @@ def _many_domains(drift: Numbers) -> bool:
     return int(np.isfinite(drift["apart"]).sum()) >= THRESHOLDS.apart_domains
 
 
-def _sure_unit(error: float) -> float:
-    return THRESHOLDS.unit_sure * error
+def _is_told(one: Numbers) -> bool:
+    """Whether an instrument is more than chance, and than a model a little off."""
+    enough = max(THRESHOLDS.unit_nats, THRESHOLDS.unit_nats_a_row * one["rows"])
+    return bool(one["evidence"] > enough and one["size"] >= THRESHOLDS.unit_least)
 
 
 def _span(ends: Any) -> str:
     low, high = (f"{float(end):.3g}" for end in ends)
     return f"{low} to {high}"
+
+
+def _is_large(one: Numbers) -> bool:
+    """Whether an instrument moves rows so far that they end in other classes."""
+    return bool(
+        one["evidence"] > THRESHOLDS.unit_nats_fail
+        and one["size"] >= THRESHOLDS.unit_large
+        and one["beyond"] > -THRESHOLDS.unit_doubt * one["beyond_error"]
+    )

@@ -14,7 +14,7 @@ from shoal._rank import supported_rank
 from shoal._threads import one_thread
 from shoal.analysis._draws import check_all_domains
 from shoal.analysis.diagnose._drift import find_drift
-from shoal.analysis.diagnose._findings import judge
+from shoal.analysis.diagnose._findings import judge, level_of_misfit
 from shoal.analysis.diagnose._guess import (
     best_guess,
     find_repeats,
@@ -26,6 +26,7 @@ from shoal.analysis.diagnose._refit import (
     Comparison,
     refit,
     restart,
+    richer,
     simulate,
     weighted_agreement,
 )
@@ -114,8 +115,8 @@ def diagnose(
     X = estimator._check_rows(X)
     codes = check_all_domains(estimator, X, domains)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    streams = np.random.default_rng(seed).spawn(6)
-    sampling, shuffling, simulating, starting, looking, comparing = streams
+    streams = np.random.default_rng(seed).spawn(7)
+    sampling, shuffling, simulating, starting, looking, comparing, adding = streams
     with one_thread(), warnings.catch_warnings():
         # fit has said what there is to warn of; refits would repeat it
         warnings.simplefilter("ignore", ShoalWarning)
@@ -125,10 +126,14 @@ def diagnose(
         orders = [shuffling.permutation(n_rows) for _ in range(n_permutations)]
         draws = simulating.random((n_simulations, n_rows))
         fitted = refit(rows, estimator.domain_given_class_)
+        departures = _departures(fitted, simulate(rows, fitted, draws))
         numbers = {
             **_sizes(estimator, X, codes, n_rows),
             **_gains(rows, own, orders, draw_seed(shuffling)),
-            **_departures(fitted, simulate(rows, fitted, draws)),
+            **departures,
+            **_one_more(rows, departures, len(fitted.fit.weights) + 1, adding),
+            **_witnesses(estimator),
+            "choice": None,
             **_richness(estimator, rows, own, fitted, starting),
             **_restarts(rows, fitted, starting.spawn(n_restarts)),
             **_table(estimator, X, codes, looking),
@@ -188,6 +193,7 @@ def _departures(fitted: Comparison, simulations: Iterator[Comparison]) -> Number
         "misfit": departure.misfit,
         "misfit_null": misfit,
         "signal": departure.signal,
+        "unexplained_null": unexplained["mean"],
         "unexplained": excess / departure.signal if departure.signal > 0 else np.nan,
         "shift": _root(shifts.overall - overall["mean"]),
         "shift_limit": max(
@@ -204,6 +210,45 @@ def _departures(fitted: Comparison, simulations: Iterator[Comparison]) -> Number
     }
 
 
+def _one_more(
+    rows: DiagnosisRows, departures: Numbers, count: int, rng: np.random.Generator
+) -> Numbers:
+    """What one class more explains; asked only where the classes leave something."""
+    if level_of_misfit(departures) == "ok":
+        return {"one_more": None}
+    found = richer(rows, count, rng)
+    excess = found.departure.unexplained - departures["unexplained_null"]
+    mix = _means_by_domain(found.posterior, rows.codes, rows.problem.n_domains)
+    share = found.fit.domain_given_class.max(axis=1)
+    home = found.fit.domain_given_class.argmax(axis=1)
+    fills = (share > THRESHOLDS.single_domain) & (
+        mix[home, np.arange(count)] > THRESHOLDS.fills
+    )
+    return {
+        "one_more": {
+            "n_classes": count,
+            "unexplained": excess / departures["signal"],
+            "fills": np.unique(home[fills]),
+        }
+    }
+
+
+def _witnesses(estimator: Any) -> Numbers:
+    """How far looks and shift agree; None where one of them was heard alone."""
+    route = getattr(estimator, "route_", None)
+    k = estimator.n_classes_
+    if route is None or route.reason == "alone" or len(route.agreement_by_class) != k:
+        return {"witnesses": None}
+    return {
+        "witnesses": {
+            "by": route.by,
+            "agreement": route.agreement,
+            "by_class": route.agreement_by_class,
+            "n_rows": len(route.other_labels),
+        }
+    }
+
+
 def _richness(
     estimator: Any,
     rows: DiagnosisRows,
@@ -213,17 +258,20 @@ def _richness(
 ) -> Numbers:
     weighted = fitted.class_given_x * rows.row_weight[:, None]
     sure = np.where(fitted.class_given_x > EFFORT.surely, weighted, 0).sum(axis=0)
-    T = estimator.domain_given_class_
+    T, mix = estimator.domain_given_class_, estimator.prevalence_
     rank = supported_rank(rows.cells, rows.codes, random_state=draw_seed(rng))
-    singular = np.linalg.svd(estimator.prevalence_, compute_uv=False)
+    singular = np.linalg.svd(mix, compute_uv=False)
     return {
-        "condition": condition_number(estimator.prevalence_),
+        "condition": condition_number(mix),
         "smallest_singular_value": float(singular[-1]),
         "rank": rank.n_classes,
+        "table_signal": _beyond(rank.singular_values.max(initial=0), rank.null),
         "anchor_share": sure / np.maximum(weighted.sum(axis=0), 1e-300),
         "class_weight": estimator.class_weight_.copy(),
         "largest_domain_share": T.max(axis=1),
         "largest_domain": T.argmax(axis=1),
+        "share_at_home": mix[T.argmax(axis=1), np.arange(len(T))],
+        "largest_class_share": mix.max(axis=1),
         "expected_accuracy": float(rows.row_weight @ fitted.posterior.max(axis=1)),
         "own_agreement": weighted_agreement(
             own.posterior, fitted.posterior, rows.row_weight
@@ -251,6 +299,18 @@ def with_columns(diagnosis: Diagnosis, names: Sequence[str]) -> Diagnosis:
         numbers["naming_columns"] = {
             str(names[int(column)]): value for column, value in accuracy.items()
         }
+    return judge(numbers, diagnosis.domains, diagnosis.class_names)
+
+
+def with_choice(diagnosis: Diagnosis, choice: Any) -> Diagnosis:
+    """The same diagnosis beside the choice of the number of classes, if there was one.
+
+    Both ask how many classes a table of cells supports; what is told is one answer.
+    """
+    if choice is None:
+        return diagnosis
+    told = {"n_classes": choice.n_classes, "sentence": choice.sentence}
+    numbers = {**diagnosis.numbers, "rank": choice.rank, "choice": told}
     return judge(numbers, diagnosis.domains, diagnosis.class_names)
 
 
@@ -299,6 +359,17 @@ def _bag_sizes(estimator: Any, X: Any) -> Array | None:
     if not estimator._origin._counts_words:
         return None
     return np.ravel(X.sum(axis=1)).astype(float)
+
+
+def _beyond(value: float, null: Array) -> float:
+    """By how many standard deviations of chance a value is above what chance gives."""
+    return float((value - null.max()) / max(null.std(ddof=1), 1e-12))
+
+
+def _means_by_domain(table: Array, codes: Array, n_domains: int) -> Array:
+    """Mean row of every domain."""
+    member = np.eye(n_domains)[:, codes]
+    return np.asarray(member @ table / np.maximum(member.sum(axis=1), 1)[:, None])
 
 
 def _spread(values: Any) -> dict[str, float]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 
 from shoal.analysis.diagnose._settings import DRIFT
@@ -96,7 +95,13 @@ def _gaussians(Z: Array, count: int, rng: np.random.Generator) -> GaussianMixtur
 
 def density(log: Array, share: Array) -> Array:
     """Log density of rows in a mix of pieces, (n,)."""
-    return np.asarray(logsumexp(log + _log(share), axis=-1))
+    return _log_sum(log + _log(share))[..., 0]
+
+
+def _log_sum(joint: Array) -> Array:
+    """Log of the sum of exponentials, many times quicker on small arrays than scipy."""
+    top = joint.max(axis=-1, keepdims=True)
+    return np.asarray(top + np.log(np.exp(joint - top).sum(axis=-1, keepdims=True)))
 
 
 def own_mix(log: Array, prior: Array) -> Array:
@@ -113,7 +118,8 @@ def _shares(joint: Array, prior: Array) -> Array:
 
 
 def _posterior(joint: Array) -> Array:
-    return np.asarray(np.exp(joint - logsumexp(joint, axis=-1, keepdims=True)))
+    weight = np.exp(joint - joint.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
 
 
 def _log(share: Array) -> Array:
@@ -210,7 +216,7 @@ def other_units(rows: PlacedRows, pieces: Pieces, share: Array) -> OtherUnits:
 def in_units(rows: PlacedRows, pieces: Pieces, units: OtherUnits) -> Array:
     """Log density of rows, with each column in its other unit in turn, (p, n)."""
     joint = _joint(rows, pieces, units)
-    return np.asarray(logsumexp(joint, axis=2) + np.log(units.factor)[:, None])
+    return _log_sum(joint)[..., 0] + np.log(units.factor)[:, None]
 
 
 def _joint(rows: PlacedRows, pieces: Pieces, units: OtherUnits) -> Array:

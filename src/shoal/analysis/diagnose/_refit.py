@@ -195,6 +195,15 @@ def restart(
     return Restart(fit.objective - fitted.fit.objective, agreement)
 
 
+def richer(rows: DiagnosisRows, n_classes: int, rng: np.random.Generator) -> Comparison:
+    """The best climb with so many classes, from anchors of its own."""
+    starts = anchor_starts(rows.problem, n_classes, rng)
+    _, fit = best_start(rows.problem, starts, rows.penalties, rng)
+    start = fit.weights, fit.domain_given_class
+    found = optimize(rows.problem, *start, rows.penalties, max_iter=EFFORT.n_polish)
+    return compare(rows, found)
+
+
 def weighted_agreement(first: Array, second: Array, weight: Array) -> float:
     """Share of rows whose most probable class is the same, classes matched."""
     n_classes = first.shape[1]

@@ -128,8 +128,9 @@ def verdict_of(findings: tuple[Finding, ...]) -> str:
 def _paragraph(finding: Finding) -> list[str]:
     """A finding as wrapped lines, its advice on lines of their own."""
     about = f" ({finding.assumption})" if finding.assumption else ""
+    code = f" [{finding.code}]" * (finding.status != "ok")  # nothing to look up
     lines = textwrap.wrap(
-        f"{finding.reason} [{finding.code}]{about}",
+        f"{finding.reason}{code}{about}",
         width=88,
         initial_indent=f"  {MARKS[finding.status]} ",
         subsequent_indent=" " * 10,

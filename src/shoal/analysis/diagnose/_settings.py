@@ -13,11 +13,17 @@ class Thresholds:
 
     # gain over that of shuffled domains, in standard deviations of the latter
     signal: float = 3.0
+    # counts of cells show that domains differ from so many deviations above the largest
+    # of shuffled ones on; fewer rows a column may be why no guesser confirms it
+    table_signal: float = 3.0
+    rows_per_column: float = 40.0
     # departures from the model count from this many standard deviations of the null on
     sure: float = 4.0
     # share of the domain signal that the classes leave unexplained
     unexplained_caution: float = 0.03
     unexplained_fail: float = 0.25
+    # a class more that leaves over this share of that does not help
+    one_more: float = 0.7
     # share of a free guesser's gain that is kept; the difference in standard errors
     kept_caution: float = 0.9
     kept_fail: float = 0.75
@@ -34,13 +40,20 @@ class Thresholds:
     apart_domains: int = 5
     apart_caution: float = 0.6
     apart_fail: float = 0.75
-    # another unit of one column: standard errors of its gain; over a class of the
-    # domain's own it is sure; as a share of what such a class gains it is possible
-    unit_sure: float = 4.0
+    # another unit of one column: evidence in nats, about 1 of 20 sound tables reaches
+    # as much; of many rows, a density that is a little off gains some in each
+    unit_nats: float = 15.0
+    unit_nats_a_row: float = 0.1
     # spreads of the column that it moves the rows by: less is the shape of a narrow
     # piece, which gains much in nats though nothing else is measured
     unit_least: float = 0.1
-    unit_share: float = 0.8
+    # from so much evidence and so many spreads on, rows end in other classes; not where
+    # a class of the domain's own gains more by so many standard errors
+    unit_nats_fail: float = 60.0
+    unit_large: float = 1.0
+    unit_doubt: float = 2.0
+    # standard errors beyond such a class, from which on there is no doubt
+    unit_sure: float = 4.0
     condition: float = 50.0
     # classes that the table of cells supports, as a share of those fitted: cells are
     # coarse, so a few classes too few are no sign
@@ -49,6 +62,15 @@ class Thresholds:
     anchor: float = 0.02
     # share of a class's rows in one domain
     single_domain: float = 0.95
+    # share of a domain's rows from which on a class that no other has is the domain
+    fills: float = 0.8
+    # share of a domain's rows in one class that makes the domain pure; share of pure
+    # domains from which on classes are groups of domains
+    pure: float = 0.95
+    pure_domains: float = 0.75
+    # share of rows to which looks and shift give the same class
+    witnesses_caution: float = 0.9
+    witnesses_fail: float = 0.7
     # share of all rows (domains weighted) in the rarest class
     empty: float = 0.001
     # another start is as good within this many nats, better from this many on; or, if

@@ -121,7 +121,7 @@
     get("preview").replaceChildren(head, body);
     const before = known.options ?? {};
     get("label").value = before.label ?? (table.columns.find((one) => one.label)?.name ?? "");
-    get("impute").value = before.impute ?? (table.gaps ? "median" : "");
+    get("impute").value = before.impute ?? "";
     get("k").value = before.k ?? "";
     choose(before.domain ?? table.candidates[0] ?? "");
     show("choose", "ask");
@@ -183,7 +183,9 @@
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
     get("verdict").textContent = words;
     get("verdict").className = `verdict ${kind}`;
-    const remarks = [known.evidence, ...known.messages.map((one) => `${one.text} ${one.hint}`)];
+    // what can be done in a terminal alone is no help here
+    const sentence = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
+    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [text, hint.includes("--") ? "" : hint].map(sentence).join(" "))];
     get("remarks").replaceChildren(...remarks.map((text) => make("li", text)));
     const names = Object.fromEntries(known.classes.map((one) => [one.id, one.name]));
     const head = make("thead"), body = make("tbody");

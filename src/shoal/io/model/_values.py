@@ -39,6 +39,7 @@ MODELS = {
     "DomainMixture": "shoal.mixture",
     "ImageMixture": "shoal.vision",
     "MergedClasses": "shoal.base._merged",
+    "UpdatedMixes": "shoal.base._updated",
 }
 
 #: The only other classes that a model file can name, and where they live.

@@ -158,6 +158,7 @@ GIVEN = {
     "label": "held aside, to score",
     "known": "classes known of some rows",
     "group": "groups the domains",
+    "order": "says when a row is from",
 }
 
 

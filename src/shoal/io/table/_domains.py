@@ -16,6 +16,7 @@ from shoal.io._settings import READING
 from shoal.io.table._cells import is_number, numbers, row_number, whole, words
 from shoal.io.table._columns import looks_like_label
 from shoal.io.table._table import Message
+from shoal.io.table._tidy import tidy
 
 Array = np.ndarray[Any, Any]
 
@@ -104,10 +105,12 @@ def learn_domains(
     return domains, ~empty, rule, messages
 
 
-def domain_candidates(frame: pd.DataFrame) -> list[tuple[str, int]]:
+def domain_candidates(
+    frame: pd.DataFrame, decimal: str | None = None
+) -> list[tuple[str, int]]:
     """Columns that could say where a row comes from, and how many values they have."""
     known = [str(name) for name in frame.columns]
-    found = []
+    frame, found = tidy(frame.set_axis(known, axis=1), decimal), []
     for name in known:
         n_values, n_rows = frame[name].nunique(), len(frame)
         most = READING.most_candidates
@@ -120,9 +123,11 @@ def domain_candidates(frame: pd.DataFrame) -> list[tuple[str, int]]:
     return sorted(found, key=lambda one: not _names_place(one[0]))
 
 
-def ask_for_domain(frame: pd.DataFrame, *, matrix: bool) -> InputError:
+def ask_for_domain(
+    frame: pd.DataFrame, *, matrix: bool, decimal: str | None = None
+) -> InputError:
     """E106, with the columns that could be meant."""
-    found = domain_candidates(frame)
+    found = domain_candidates(frame, decimal)
     hint = "candidates: " + join([f"{name} ({n} values)" for name, n in found], 4)
     if not found:
         where = "--domain-file" if matrix else "--domain"

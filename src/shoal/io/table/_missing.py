@@ -14,7 +14,8 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import n_of
 from shoal.io._notation import Notation
-from shoal.io.table._cells import numbers, row_number, words
+from shoal.io._settings import READING
+from shoal.io.table._cells import is_text, numbers, row_number, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._table import Message
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
+FILLED = "--impute drop leaves such rows out, --impute stop stops here"
 FILL = (
     "fill or remove the rows, or fit again with --impute median, which the model "
     "then keeps"
@@ -63,13 +65,59 @@ def lacking(frame: pd.DataFrame, schema: "Schema") -> Array:
     if schema.text is not None:
         return found | pd.isna(words(frame[schema.text], schema.missing))
     for feature in schema.features:
-        series = frame[feature.name]
-        if feature.kind == "category":
-            found |= pd.isna(words(series, schema.missing))
-        else:
-            values, wrong = numbers(series, schema.notation)
-            found |= np.isnan(values) & ~wrong
+        found |= gaps_of(feature, frame[feature.name], schema.notation)
     return found
+
+
+def gaps_of(feature: Feature, series: pd.Series, written: Notation) -> Array:
+    """Mask of the cells that have no value."""
+    if feature.kind == "category":
+        return np.asarray(pd.isna(words(series, written.missing)))
+    values, wrong = numbers(series, written)
+    return np.asarray(np.isnan(values) & ~wrong)
+
+
+def filled_unasked(
+    frame: pd.DataFrame, schema: "Schema", domains: Array | None, stop: InputError
+) -> tuple["Schema", Message]:
+    """A schema that fills a few gaps in, and what is said of them.
+
+    Where the gaps are too many to be guessed at unasked, ``stop`` is raised, which
+    counts them, with the reason.
+    """
+    gaps = {
+        one.name: gaps_of(one, frame[one.name], schema.notation)
+        for one in schema.features
+    }
+    counts = {name: int(mask.sum()) for name, mask in gaps.items() if mask.any()}
+    for name in counts:
+        reason = _too_many(gaps[name], domains)
+        if reason:
+            raise InputError(stop.code, f"{stop.text}; {name} {reason}", stop.hint)
+    features = tuple(
+        with_fill(one, frame[one.name], schema.notation, "median")
+        for one in schema.features
+    )
+    most = sorted(counts, key=lambda name: -counts[name])
+    named = ", ".join(f"{name} {counts[name]:,}" for name in most[:3])
+    text = (
+        f"{n_of(sum(counts.values()), 'missing value')} filled in with the median or "
+        f"commonest of the column ({named}{', ...' if len(most) > 3 else ''})"
+    )
+    return replace(schema, features=features), Message("W149", text, FILLED)
+
+
+def _too_many(gaps: Array, domains: Array | None) -> str:
+    """Why the gaps of a column are not filled in unasked; empty if they may be."""
+    if gaps.mean() > READING.most_filled:
+        return f"lacks {gaps.mean():.0%} of its values"
+    if domains is None:
+        return ""
+    codes = pd.factorize(domains)[0]
+    sizes = np.bincount(codes)
+    lost = np.bincount(codes, weights=gaps) == sizes
+    n_lost = int((lost & (sizes >= READING.rows_without_any)).sum())
+    return f"has no value at all in {n_of(n_lost, 'domain')}" if n_lost else ""
 
 
 def count_filled(frame: pd.DataFrame | None, schema: Any) -> dict[str, int]:
@@ -80,13 +128,25 @@ def count_filled(frame: pd.DataFrame | None, schema: Any) -> dict[str, int]:
     for feature in schema.features:
         if feature.fill is None or feature.name not in frame:
             continue
-        if feature.kind == "category":
-            gaps = pd.isna(words(frame[feature.name], schema.missing))
-        else:
-            values, wrong = numbers(frame[feature.name], schema.notation)
-            gaps = np.isnan(values) & ~wrong
+        gaps = gaps_of(feature, frame[feature.name], schema.notation)
         found[feature.name] = int(gaps.sum())
     return {name: count for name, count in found.items() if count}
+
+
+def legible(frame: pd.DataFrame | None, schema: Any) -> pd.DataFrame | None:
+    """The rows as people read them: numbers written as text become numbers.
+
+    A column of which some cells are ``-`` is text in a file with decimal commas, and
+    the one beside it is not: side by side they would be written differently.
+    """
+    if frame is None or schema is None:
+        return frame
+    written = {
+        one.name: numbers(frame[one.name], schema.notation)[0]
+        for one in schema.features
+        if one.kind == "number" and one.name in frame and is_text(frame[one.name])
+    }
+    return frame.assign(**written)
 
 
 def complete_rows(frame: pd.DataFrame, schema: "Schema") -> tuple[Array, list[Message]]:

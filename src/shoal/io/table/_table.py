@@ -36,7 +36,7 @@ class Column:
     Attributes
     ----------
     name : str
-    role : {"feature", "domain", "id", "label", "known", "group", "set aside"}
+    role : {"feature", "domain", "id", "label", "known", "group", "order", "set aside"}
     reason : str
         Why, in words for people: ``"number"``, ``"4 levels, one-hot"``,
         ``"the same in every row"``.
@@ -71,6 +71,8 @@ class Table:
         The chosen columns as people know them, before any encoding.
     groups : dict or None
         The group of each domain, where a column of groups was named.
+    order : ndarray of shape (n_rows,) or None
+        When each row is from, where a column of times was named.
     places : ndarray of int or None
         Which row of its source each row is, from 0, whatever was left out.
     known : ndarray of shape (n_rows,) or None
@@ -91,6 +93,7 @@ class Table:
     messages: list[Message] = field(default_factory=list)
     frame: Any = None
     groups: dict[Any, str] | None = None
+    order: Array | None = None
     places: Array | None = None
     described: tuple[Any, list[str]] | None = None
     known: Array | None = None

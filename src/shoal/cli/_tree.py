@@ -1,0 +1,147 @@
+"""``shoal tree``: which class splits into which, from two classes to all of a model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shoal.cli import _runs
+from shoal.cli._messages import CommandError, write_json
+from shoal.cli._models import Loaded, Model, load_model
+from shoal.cli._options import (
+    PLAIN_CSV,
+    Results,
+    Speech,
+    speaking,
+    with_groups,
+    working,
+)
+from shoal.cli._output import Output, running
+from shoal.cli._reading import Data, name_of
+from shoal.cli._tables import shortened_table
+from shoal.io._options import FileOptions
+
+#: As a table, with all numbers, as a figure; and the model that was cut.
+FILES = ("tree.csv", "tree.json", "tree.png")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """Where the tree is cut."""
+
+    cut: int | None = working(
+        None, "Write the model with so many classes to --out.", min=2, metavar="K"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeFiles(Results):
+    """Where a tree goes."""
+
+    plain_csv: bool = speaking(False, PLAIN_CSV)
+
+
+@with_groups
+def tree(
+    model: Model,
+    data: Data,
+    rows: FileOptions,
+    asked: Cut,
+    results: TreeFiles,
+    speech: Speech,
+) -> None:
+    """Which class splits into which, from two classes to those of a model.
+
+    DATA are the rows of the fit. They are fitted again with two classes, three and so
+    on, which takes as long as so many fits. The tree nests: classes are joined so that
+    it stays as near to these fits as it can, and how many rows each of them would class
+    alike is said. Said too: the columns that set the parts of a split apart. With
+    --out, writes tree.csv, tree.json and tree.png; with --cut, also the model with so
+    many classes, whose shares are sums.
+    """
+    with running("tree", speech, plain_csv=results.plain_csv) as output:
+        names = [*FILES, *[_runs.MODEL] * (asked.cut is not None)]
+        if results.out is not None:
+            _runs.refuse_existing(results.out, names, force=results.force)
+        elif asked.cut is not None:
+            text = "--cut writes a model, and --out does not say where"
+            raise CommandError("E002", text, "add --out FOLDER")
+        plan = {"read": f"reading {name_of(data)}", "fit": "fitting fewer classes"}
+        with output.stages(plan):
+            output.begin("read")
+            loaded = load_model(model)
+            _refuse_cut(asked.cut, loaded.model.n_classes_)
+            table = loaded.known_table(output, data, rows)
+            output.begin("fit")
+            found = _grow(loaded.model, table)
+        output.found(found.to_dict())
+        if results.out is not None:
+            cut = None if asked.cut is None else found.cut(asked.cut)
+            write(results.out, found, loaded, cut, plain=output.plain_csv)
+            output.files = [results.out / name for name in names]
+        show(output, found)
+
+
+def _refuse_cut(cut: int | None, n_classes: int) -> None:
+    """Raise E002, before any fit, for a level that the tree will not have."""
+    if cut is not None and cut > n_classes:
+        text = f"--cut {cut} is more than the {n_classes} classes of the model"
+        raise CommandError("E002", text, "fit with more classes, or cut lower")
+
+
+def _grow(model: Any, table: Any) -> Any:
+    from threadpoolctl import threadpool_limits
+
+    from shoal.analysis.tree import class_tree
+
+    if table.X is None:
+        text = "the model takes images, whose fits take hours"
+        raise CommandError("E002", text, "fit their embeddings: `shoal embed`")
+    names = table.feature_names or None
+    with threadpool_limits(1):
+        return class_tree(model, table.X, table.domains, feature_names=names)
+
+
+def write(
+    out: Path, found: Any, loaded: Loaded, cut: Any, *, plain: bool = False
+) -> None:
+    """Write the tree as a table, with all its numbers and as a figure; and a model."""
+    import shoal
+    from shoal.io import read_manifest
+
+    figure = found.plot(ax=_axes(found.n_classes)).figure
+    instead = [_runs.MANIFEST] if cut is not None else []
+    with _runs.filled_folder(out, instead_of=instead) as place:
+        _runs.write_csv(place / FILES[0], found.to_records(), plain=plain)
+        write_json(place / FILES[1], found.to_dict())
+        figure.savefig(place / FILES[2], dpi=150)
+        if cut is not None:
+            summary = read_manifest(loaded.path)["summary"] or {}
+            how = {"schema": loaded.schema, "summary": summary}
+            shoal.save(cut, place / _runs.MODEL, **how)
+
+
+def _axes(n_classes: int) -> Any:
+    from matplotlib.figure import Figure
+
+    size = (3.0 + 1.1 * n_classes, 1.2 + 0.55 * n_classes)
+    return Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def show(output: Output, found: Any) -> None:
+    """Every split, what sets its parts apart, and whether free fits agree."""
+    rows = [
+        [
+            str(one["n_classes"]),
+            f"{one['first']} | {one['second']}",
+            f"{one['first_rows']:,} | {one['second_rows']:,}",
+            one["columns"],
+            f"{one['agreement']:.1%}",
+        ]
+        for one in found.to_records()
+    ]
+    heads = ["classes", "parts", "rows", "set apart by", "free fit agrees"]
+    output.show(
+        shortened_table("Which class splits into which", heads, rows),
+        "Columns: the first part less the second, in standard deviations.",
+    )
+    output.show_files()

@@ -1,0 +1,346 @@
+"""``shoal update``: new rows and new domains join a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from shoal.cli import _runs
+from shoal.cli._adapt import describe_unknown, new_name
+from shoal.cli._current import current_records, drawn_intervals
+from shoal.cli._messages import CommandError, read_json, write_json
+from shoal.cli._models import Loaded, Model, load_model, refuse_no_domains
+from shoal.cli._options import (
+    Speech,
+    TableResults,
+    Work,
+    with_groups,
+    working,
+)
+from shoal.cli._output import Output, running
+from shoal.cli._reading import Data, name_of
+from shoal.cli._tables import prevalence_table
+from shoal.exceptions import CodedError
+from shoal.io._files import digest_file
+from shoal.io._options import FileOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joining:
+    """What joins, and what is known of the rows that were there before."""
+
+    domain_name: str | None = working(
+        None,
+        "All rows are of this domain; else their column of domains says it.",
+        metavar="NAME",
+    )
+    before: Sequence[str] | None = working(
+        None,
+        "The rows of the fit, if they are not where the run found them; may be given "
+        "again.",
+        metavar="FILE",
+    )
+    level: float = working(0.9, "Coverage of the intervals.", min=0.01, max=0.999)
+
+
+@with_groups
+def update(
+    model: Model,
+    data: Data,
+    rows: FileOptions,
+    work: Work,
+    joining: Joining,
+    results: TableResults,
+    speech: Speech,
+) -> None:
+    """New rows and new domains join a run; its classes and their names stay.
+
+    The mix of a new domain is learned from its rows, that of a known one from its rows
+    of then and now. Said is where the mix of new rows or their looks are others than
+    those of the fit. A class joins only if rows that belong to none are there beyond
+    doubt, and come together in one class of a fit to all rows. Changes the run itself,
+    in one step (--out DIR writes another instead): the model, prevalence.csv,
+    assignments, update.json and run.json; report.html and what else was about the rows
+    of then goes. Looks are compared, and a class can join, while the rows of the fit
+    are where the run found them, or given as --before.
+    """
+    plan = {"read": f"reading {name_of(data)}", "update": "updating"}
+    told = {"redact": results.redact, "plain_csv": results.plain_csv}
+    with running("update", speech, **told) as output:
+        folder = results.out or _run_itself(model)
+        in_place = results.out is None
+        force = in_place or results.force
+        held = _runs.reserved(folder, _runs.FILES, force=force)
+        with held, output.stages(plan):
+            output.begin("read")
+            loaded = load_model(model)
+            table = read_new(output, loaded, data, rows, joining)
+            known = Known.of(output, loaded, rows, joining)
+            output.begin("update")
+            found = ask(loaded, table, known, joining, work)
+            output.found(described(found))
+            write(output, folder, loaded, table, known, found)
+        show(output, found, known)
+
+
+def _run_itself(model: Path) -> Path:
+    """The folder of the run; E002 for a model that lies alone."""
+    run = _runs.folder_of(model)
+    if not (run / _runs.MODEL).is_dir():
+        text = f'"{model}" is a model without a run'
+        raise CommandError("E002", text, "say where to write: --out DIR")
+    return run
+
+
+# ---- what is read --------------------------------------------------------------------
+
+
+def read_new(
+    output: Output,
+    loaded: Loaded,
+    data: Sequence[str],
+    rows: FileOptions,
+    joining: Joining,
+) -> Any:
+    """The new rows, with their domains."""
+    import numpy as np
+
+    if loaded.model._origin._takes_images:
+        text = "update is for tables, and this model takes images"
+        raise CommandError("E002", text, "use `shoal adapt`")
+    name = joining.domain_name
+    table = loaded.table(output, data, rows, require_domain=name is None)
+    if name is None:
+        refuse_no_domains(table)
+        return table
+    known = loaded.model.domains_.tolist()
+    domain = next((one for one in known if str(one) == name), None)
+    domain = new_name(loaded, name) if domain is None else domain
+    return replace(table, domains=np.array([domain] * table.n_rows))
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows of the fit, or what the run says of them.
+
+    Attributes
+    ----------
+    files : list of str
+        Where they were found; none if they were not.
+    before : pair of rows and domains, Intervals or None
+    record : dict
+        The run.json of the run.
+    """
+
+    files: list[str]
+    before: Any
+    record: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, output: Output, loaded: Loaded, rows: FileOptions, joining: Joining
+    ) -> "Known":
+        """The rows given, or where they were; else the draws of the run."""
+        run = _runs.folder_of(loaded.path)
+        record = _record_of(run)
+        files = list(joining.before or ()) or _unchanged(record, run)
+        if files:
+            table = loaded.table(output, files, rows)
+            refuse_no_domains(table)
+            return cls(files, (table.X, table.domains), record)
+        return cls([], drawn_intervals(run, loaded.model), record)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows themselves are at hand."""
+        return bool(self.files)
+
+
+def _record_of(run: Path) -> dict[str, Any]:
+    try:
+        record = read_json(run / _runs.RUN)
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _unchanged(record: dict[str, Any], run: Path) -> list[str]:
+    """Files of the rows of a run that are there as they were; all or none."""
+    source = record.get("source") or {}
+    recorded = record.get("learned_from") or [source]
+    found = []
+    for one in recorded:
+        path = one.get("path") if isinstance(one, dict) else None
+        if not path:
+            return []
+        places = (Path(path), run / Path(path).name)
+        same = [
+            str(place)
+            for place in places
+            if place.is_file() and digest_file(place) == one.get("fingerprint")
+        ]
+        if not same:
+            return []
+        found.append(same[0])
+    return found
+
+
+# ---- what is asked and written -------------------------------------------------------
+
+
+def ask(loaded: Loaded, table: Any, known: Known, joining: Joining, work: Work) -> Any:
+    """The updated model; E164 where these rows cannot join it."""
+    from shoal.analysis.update import update
+
+    try:
+        return update(
+            loaded.model,
+            table.X,
+            table.domains,
+            before=known.before,
+            feature_names=table.feature_names,
+            level=joining.level,
+            random_state=work.seed,
+        )
+    except CodedError:
+        raise
+    except ValueError as error:
+        text, _, _ = str(error).partition("; ")
+        hint = "pass the rows of the fit: --before FILE"
+        raise CommandError("E164", text, hint) from error
+
+
+def described(found: Any) -> dict[str, Any]:
+    """What was found, as JSON takes it."""
+    records = [{**one, "domain": str(one["domain"])} for one in found.to_records()]
+    return {
+        "findings": found.findings,
+        "new_class": found.new_class,
+        "reason": found.reason,
+        "looks_known": found.looks_known,
+        "mixes": records,
+        "domains": [
+            {
+                "domain": str(one.name),
+                "is_new": one.is_new,
+                "n_rows": one.n_rows,
+                "moved": [vars(change) for change in one.moved],
+                "drifted": [vars(change) for change in one.drifted],
+                "unknown": describe_unknown(one.unknown),
+                "fit_score": one.fit_score,
+            }
+            for one in found.domains
+        ],
+    }
+
+
+def write(
+    output: Output, folder: Path, loaded: Loaded, table: Any, known: Known, found: Any
+) -> None:
+    """Write the run anew, whole or not at all."""
+    import shoal
+    from shoal.cli._carried import assignments_after
+    from shoal.io import read_manifest, write_assignments
+
+    model = found.model
+    model.class_history_ = list(getattr(loaded.model, "class_history_", []))
+    summary = read_manifest(loaded.path)["summary"] or {}
+    frames = assignments_after(loaded, table, known, model, redact=output.redact)
+    with _runs.filled_folder(folder, instead_of=_runs.FILES) as place:
+        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
+        records = prevalence_records(loaded, found)
+        plain = output.plain_csv
+        _runs.write_csv(place / _runs.PREVALENCE, records, plain=plain)
+        if not output.redact:
+            rows = place / _runs.assignments_name()
+            write_assignments(rows, frames, plain_csv=plain)
+        write_json(place / _runs.UPDATE, output.allowed(output.data))
+        _runs.write_record(place, output, _details(loaded, table, known, found))
+        names = sorted(entry.name for entry in place.iterdir())
+    output.files = [folder / name for name in names]
+
+
+def _details(loaded: Loaded, table: Any, known: Known, found: Any) -> dict[str, Any]:
+    """Where all rows are from, and every update so far."""
+    record = known.record
+    sources = record.get("learned_from") or [record.get("source") or {}]
+    if known.has_rows:
+        sources = [
+            {"path": one, "fingerprint": digest_file(Path(one))} for one in known.files
+        ]
+    history = list(record.get("updates") or [])
+    return {
+        "updated_from": str(loaded.path),
+        "source": record.get("source"),
+        "learned_from": [*sources, table.source],
+        "updates": [*history, {"source": table.source, "findings": found.findings}],
+    }
+
+
+def prevalence_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
+    """Records of prevalence.csv; of domains without new rows as they were."""
+    model = found.model
+    told = {str(one.name): one for one in found.domains}
+    before = {
+        (record["domain"], record["class_id"]): record
+        for record in current_records(loaded.path, loaded.model)
+    }
+    records = []
+    for d, domain in enumerate(map(str, model.domains_.tolist())):
+        new = told.get(domain)
+        for y, name in enumerate(model.class_names_):
+            old = before.get((domain, f"c{y}"), {})
+            same = not found.new_class  # a class more changes the shares of all
+            interval = {key: old.get(key, "") if same else "" for key in ("lo", "hi")}
+            n_rows = old.get("n_rows", "")
+            if new is not None:
+                interval = {"lo": float(new.low[y]), "hi": float(new.high[y])}
+                n_rows = new.n_rows + new.n_before
+            records.append(
+                {
+                    "domain": domain,
+                    "class_id": f"c{y}",
+                    "class_name": str(name),
+                    "estimate": float(model.prevalence_[d, y]),
+                    **interval,
+                    "level": found.level if new is not None else old.get("level", ""),
+                    "n_rows": n_rows,
+                    "flag": "new" if new is not None and new.is_new else "",
+                }
+            )
+    return records
+
+
+def show(output: Output, found: Any, known: Known) -> None:
+    """The mixes that were learned, and what has changed."""
+    records = [
+        {
+            "domain": str(one.name),
+            "class_id": f"c{y}",
+            "class_name": name,
+            "estimate": float(one.prevalence[y]),
+            "lo": float(one.low[y]),
+            "hi": float(one.high[y]),
+            "level": found.level,
+            "n_rows": one.n_rows + one.n_before,
+            "flag": "new" if one.is_new else "",
+        }
+        for one in found.domains
+        for y, name in enumerate(found.class_names)
+    ]
+    said = found.findings or ["Nothing has changed."]
+    if not found.looks_known:
+        said.append(
+            "What classes look like was not compared: the rows of the fit are not at "
+            "hand (--before FILE)."
+        )
+    output.show(prevalence_table(records, "domain"), *said)
+    output.show_files()
+    unlike = [one for one in found.domains if one.unknown.verdict == "present"]
+    if unlike and not found.new_class:
+        output.warn(
+            "W163",
+            f"{unlike[0].name}: {unlike[0].unknown.low:.1%} of the rows or more belong "
+            f"to no class of the model. {found.reason}",
+            "look at the rows with a small fit_score that `shoal predict` gives",
+        )
