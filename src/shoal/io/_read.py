@@ -76,8 +76,7 @@ def read(
     id, label : str, default=None
         Columns that name the rows, and that hold true classes (only for scoring).
     known : str, default=None
-        Column of the classes that are known of some rows: ``table.known``, for ``fit``
-        to use as ``labels``. Empty cells and -1 are unknown.
+        Column of classes known of some rows, for ``fit`` to use as ``labels``.
     group : str, default=None
         Column with the group of each domain, such as healthy or ill; not a feature.
     order : str, default=None
@@ -164,10 +163,9 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
-        for option, name in (("order", order), ("known", known)):
-            if name is not None:
-                text = f'a folder of images has no column "{name}"'
-                raise InputError("E107", text, f"leave --{option} out")
+        if order is not None or known is not None:
+            text = f'a folder of images has no column "{order or known}"'
+            raise InputError("E107", text, "leave --order and --known out")
         return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
@@ -419,8 +417,7 @@ class Tabulation:
         if self.options.known is None:
             return None
         cells = words(self.frame[self.options.known], self.options.missing)
-        cells[cells == "-1"] = None
-        return cells
+        return np.array([None if cell == "-1" else cell for cell in cells], object)
 
     def _feature_names(self, schema: Schema) -> list[str]:
         if self.matrix is None or schema.names:
