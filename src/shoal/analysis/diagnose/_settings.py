@@ -69,7 +69,7 @@ class Thresholds:
     pure: float = 0.95
     pure_domains: float = 0.75
     # share of rows to which looks and shift give the same class
-    witnesses_caution: float = 0.9
+    witnesses_caution: float = 0.85
     witnesses_fail: float = 0.7
     # share of all rows (domains weighted) in the rarest class
     empty: float = 0.001
