@@ -147,7 +147,7 @@ def test_new_domains_are_read_as_rows_allow():
 
 
 def test_updates_say_no_class_where_none_is():
-    """Nor much drift; a class with 40% of two domains is found, a moved column named."""
+    """Nor much drift; a class with 40% of two domains is found, and a moved column."""
     cells = json.loads((RESULTS / "update.json").read_text())["summary"].values()
     still = [cell["nothing"] for cell in cells]
     assert sum(one["updates"] for one in still) >= 200
