@@ -140,6 +140,25 @@ def test_comparisons_are_calibrated_and_see_what_a_t_test_sees():
     assert found["cells"]["directions_as_published"] == "7 of 7"
 
 
+def test_trends_gain_in_thin_years_and_seldom_cry_wolf():
+    found = json.loads((RESULTS / "trend.json").read_text())["summary"]
+    for kind in ("sets, still", "sets, walk", "sets, jump", "rodents, real"):
+        own = found[kind]
+        assert own["smoothed"][0] < 0.8 * own["plain"][0]
+        assert own["smoothed_thin"][0] < 0.7 * own["plain_thin"][0]
+    for mix in ("still", "scatter", "growing"):
+        many = found.get(f"alarms, {mix}", found[f"sets, {mix}"])
+        assert many["alarms"] <= 0.09
+    assert found["sets, jump"]["jump_near"] >= 0.9
+
+
+def test_trees_find_planted_pairs():
+    found = json.loads((RESULTS / "tree.json").read_text())["summary"]
+    assert found["near"]["right"] == found["shift"]["right"] == 1.0
+    assert found["shift"]["ward"][0] < 0.7  # looks alone would join others
+    assert found["olive"]["cut"][0] >= found["olive"]["free"][0]
+
+
 def test_new_domains_are_read_as_rows_allow():
     found = json.loads((RESULTS / "new_domain.json").read_text())["summary"]
     assert -0.55 <= found["slope_10_to_1000"] <= -0.4

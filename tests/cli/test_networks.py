@@ -17,8 +17,10 @@ import shoal.io  # noqa: E402
 from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._encode import embed_folder  # noqa: E402
 from shoal.vision._nets import ResNet, resnet  # noqa: E402
+from shoal.vision._plain import PlainNet  # noqa: E402
 
-TRAIN = ["pretrain", "photos", "--batch", "8", "--device", "cpu"]
+PLAIN = ["pretrain", "photos", "--batch", "8", "--device", "cpu"]
+TRAIN = [*PLAIN, "--depth", "18"]
 
 
 def save_photo(path, side=8, seed=0):
@@ -44,6 +46,65 @@ def weights(tmp_path):
     net = resnet(18)
     save_file(net.state_dict(), tmp_path / "plain.safetensors")
     return tmp_path / "plain.safetensors"
+
+
+def test_a_cpu_trains_a_plain_network_on_small_views(cli, tmp_path, monkeypatch):
+    for number in range(16):
+        save_photo(tmp_path / f"photos/{number % 2}/{number}.png", 16, seed=number)
+    seen, features = set(), PlainNet.features
+
+    def watched(net, x):
+        seen.add(tuple(x.shape[2:]))
+        return features(net, x)
+
+    monkeypatch.setattr(PlainNet, "features", watched)
+    ended = cli(*PLAIN, "--epochs", 1, "--json")
+    assert ended.code == 0, ended.stderr
+    assert "training on cpu; checkpoint" in ended.stderr
+    assert "; less than a minute" in ended.stderr
+    found = json.loads(ended.stdout)["data"]
+    assert (found["depth"], found["view_size"], found["size"]) == (4, 12, 16)
+    assert seen == {(12, 12)}
+    weights = str(tmp_path / "photos-encoder")
+    ended = cli("embed", "photos", "--weights", weights, "--json")
+    assert json.loads(ended.stdout)["data"]["n_features"] == 256
+    assert (16, 16) in seen  # images are asked about as they are
+    ended = cli("embed", "photos", "--weights", weights, "--depth", 18, "--force")
+    assert ended.code == 6
+    assert "the file holds plain4: leave out --depth and --stem" in ended.stderr
+
+
+def test_a_plan_leaves_the_training_as_it_is(cli, photos, tmp_path, monkeypatch):
+    nets = []
+    for name in ("planned", "not"):
+        assert cli(*PLAIN, "--epochs", 1, "--out", name, "--quiet").code == 0
+        nets.append(load_file(tmp_path / name / "encoder.safetensors"))
+        monkeypatch.setattr(pretrain_module.Training, "seconds", lambda *_: 5.0)
+    for key, one in nets[0].items():
+        assert torch.equal(one, nets[1][key])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (20, "less than a minute"),
+        (80, "about 1 minute"),
+        (370, "about 6 minutes"),
+        (7300, "about 2 hours"),
+    ],
+)
+def test_a_plan_in_words(seconds, text):
+    assert pretrain_module.in_words(seconds) == text
+
+
+def test_a_loss_that_does_not_fall_is_said(cli, photos):
+    train = [*PLAIN, "--epochs", 5, "--force"]
+    ended = cli(*train, "--learning-rate", 1e-9)
+    assert ended.code == 0
+    assert "warning[W129] the loss has hardly fallen: " in ended.stderr
+    assert "--encoder efficientnet-lite0" in ended.stderr
+    ended = cli(*PLAIN, "--epochs", 4, "--force", "--learning-rate", 1e-9)
+    assert "W129" not in ended.stderr  # too early to tell
 
 
 @pytest.mark.parametrize("method", ["simclr", "moco"])

@@ -146,6 +146,8 @@ def load_network(
         if found is not None:  # so it was --depth or --stem that did not fit
             of_file = found.removeprefix("resnet").replace("-", " --stem ")
             hint = f"the file needs --depth {of_file}"
+            if of_file == found:
+                hint = f"the file holds {found}: leave out --depth and --stem"
         text = str(error).partition("; give")[0]
         raise CommandError("E135", text, hint) from error
     return net, size or (_usual_size(file) if ready is None else ready.size)

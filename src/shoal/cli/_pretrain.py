@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -39,8 +39,9 @@ class Engine(StrEnum):
 
 
 class Depth(StrEnum):
-    """Layers of the residual network."""
+    """Layers: of a plain network, or of a residual one."""
 
+    plain = "4"
     small = "18"
     middle = "34"
     large = "50"
@@ -79,13 +80,20 @@ class Training:
 
     method: Method = working(OWN, "How to learn without labels.")
     epochs: int = working(100, "Passes over the images.", min=1)
-    batch: int = working(512, "Images at a time.", min=1)
-    depth: Depth = working(Depth.small, "Layers of the ResNet.")
+    batch: int | None = working(
+        None, "Images at a time; 128 on a CPU, else 512.", min=1
+    )
+    depth: Depth | None = working(
+        None, "Layers of a ResNet, or 4: a plain network. 4 on a CPU, else 18."
+    )
     learning_rate: float | None = working(
         None, "In proportion to --batch if not given.", min=0
     )
     view_size: int | None = working(
-        None, "Height and width of a view; those of the images if not given.", min=8
+        None,
+        "Height and width of a view; those of the images if not given, three quarters "
+        "of them for --depth 4.",
+        min=8,
     )
     compile: bool = working(
         False, "A minute first, then faster; for long runs on a GPU."
@@ -95,35 +103,63 @@ class Training:
 
     def refuse_one(self) -> None:
         """Raise E002 for a batch in which nothing is told apart."""
-        if self.batch < LEAST:
+        if self.batch is not None and self.batch < LEAST:
             text = f"--batch must be at least {LEAST}, got {self.batch}"
             hint = "training tells each image apart from the others of its batch"
             raise CommandError("E002", text, hint)
 
-    def run(self, pixels: Any, device: Any, seed: int, **options: Any) -> "Pretrained":
-        """The network trained; see :func:`shoal.vision.simclr` for the options."""
+    def fitting(self, device: Any, *, on_ray: bool) -> "Training":
+        """With what suits the machine where nothing is said."""
+        depth, batch = Depth.small, NUMBERS.images_a_step
+        if device.type == "cpu" and not on_ray:
+            depth, batch = Depth.plain, NUMBERS.images_a_step_on_cpu
+        return replace(self, batch=self.batch or batch, depth=self.depth or depth)
+
+    def view_of(self, side: int) -> int:
+        """Height and width of the views of images of a size."""
+        if self.view_size is None and self.depth is Depth.plain:
+            return max(round(NUMBERS.view_on_cpu * side), min(side, 8))
+        return self.view_size or side
+
+    def begun(self, pixels: Any, device: Any, seed: int) -> tuple[Any, Any, Any]:
+        """Images, network and views to begin with."""
         import torch
 
         from shoal.vision._images import ImageSet
-        from shoal.vision._simclr import default_net, simclr
+        from shoal.vision._simclr import default_net
         from shoal.vision.augment import simclr_view
 
         images = ImageSet(pixels, device)
         side = max(images.size)
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
-            net = default_net(images, int(self.depth))
+            net = default_net(images, int(self.depth or Depth.small))
+        return images, net, simclr_view(side, view_size=self.view_of(side))
+
+    def seconds(self, pixels: Any, device: Any) -> float:
+        """How long it will take, from a few images."""
+        from shoal.vision._simclr import seconds_an_image
+
+        each = seconds_an_image(*self.begun(pixels, device, 0), self.batch or LEAST)
+        return each * len(pixels) * self.epochs
+
+    def run(self, pixels: Any, device: Any, seed: int, **options: Any) -> "Pretrained":
+        """The network trained; see :func:`shoal.vision.simclr` for the options."""
+        from shoal.vision._simclr import simclr
+
+        images, net, view = self.begun(pixels, device, seed)
         method = OTHERS[self.method].load() if self.method in OTHERS else simclr
         # whole epochs from one checkpoint to the next
-        steps = max(len(images) // self.batch, 1)
+        batch = self.batch or NUMBERS.images_a_step
+        steps = max(len(images) // batch, 1)
         return method(
             images,
             net=net,
-            view=simclr_view(side, view_size=self.view_size),
+            view=view,
             # of a view its size alone can differ here: nothing else need be told
-            facts={"view": "simclr_view", "view_size": self.view_size or side},
+            facts={"view": "simclr_view", "view_size": self.view_of(max(images.size))},
             epochs=self.epochs,
-            batch_size=self.batch,
+            batch_size=batch,
             lr=self.learning_rate,
             compile=self.compile,
             seed=seed,
@@ -161,15 +197,18 @@ def pretrain(
     with running("pretrain", speech) as output:
         training.refuse_one()
         place = _networks.start_torch(training.device, work.threads)
+        training = training.fitting(place, on_ray=cluster.on_ray)
         kept = folder / cluster.kept
         refuse_trained(folder, resume=training.resume, force=results.force)
         with (
             output.stages(plan) as stages,
-            _networks.network_errors(training.batch, LEAST),
+            _networks.network_errors(training.batch or LEAST, LEAST),
         ):
             output.begin("read")
             pixels = read(output, images, pictures)
             text = f"training on {cluster.name(place)}; checkpoint {kept}"
+            if place.type == "cpu" and not cluster.on_ray and not training.resume:
+                text = f"{text}; {in_words(training.seconds(pixels, place))}"
             plan["train"] = text
             output.begin("train")
             with training_errors(kept):
@@ -182,7 +221,8 @@ def pretrain(
                     checkpoint=kept,
                     on_epoch=showing(stages, plan, training.epochs),
                 )
-        save(output, folder, trained, pixels, work.seed, training.view_size)
+        save(output, folder, trained, pixels, work.seed, training)
+        warn_of_no_progress(output)
         output.data["device"] = cluster.name(place)
         show(output, images, folder)
 
@@ -303,7 +343,7 @@ def save(
     trained: "Pretrained",
     pixels: Any,
     seed: int,
-    view_size: int | None,
+    training: Training,
 ) -> None:
     """Write the encoder and its history; the checkpoint has done its work."""
     import numpy as np
@@ -314,7 +354,7 @@ def save(
     size, history = pixels.shape[1], trained.history
     with filled_folder(folder, instead_of=KEPT) as place:
         facts = {"depth": net.depth, "stem": net.stem, "size": size, "seed": seed}
-        facts["view_size"] = view_size or size
+        facts["view_size"] = training.view_of(size)
         trained.save(place / ENCODER, **facts)
         write_json(place / HISTORY, history.records)
     output.files = [folder / ENCODER, folder / HISTORY]
@@ -327,6 +367,26 @@ def save(
         "loss": history["loss"][-1],
         "images_per_second": float(np.median(history["rows_per_second"])),
     }
+
+
+def in_words(seconds: float) -> str:
+    """About how long, as people say it."""
+    from shoal.io._files import n_of
+
+    minutes = seconds / 60
+    if minutes < 1:
+        return "less than a minute"
+    unit, amount = ("minute", minutes) if minutes < 90 else ("hour", minutes / 60)
+    return f"about {n_of(round(amount), unit)}"
+
+
+def warn_of_no_progress(output: Output) -> None:
+    """Say that a network has learned nothing, if its loss has not fallen."""
+    first, last, epochs = (output.data[one] for one in ("first_loss", "loss", "epochs"))
+    if epochs >= NUMBERS.epochs_to_judge and last > NUMBERS.loss_left * first:
+        text = f"the loss has hardly fallen: {first:.4g} to {last:.4g}"
+        hint = "more --epochs or images, a smaller --batch, or a ready encoder: "
+        output.warn("W129", text, hint + "`shoal fit --encoder efficientnet-lite0`")
 
 
 def show(output: Output, images: Path, folder: Path) -> None:

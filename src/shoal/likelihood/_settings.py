@@ -149,7 +149,7 @@ class MixtureSettings:
     # A class with less than this part of the mean class's rows is as good as empty.
     nearly_empty: float = 0.1
     # Rounds in which empty classes take a half of others.
-    most_splits: int = 3
+    most_splits: int = 6
     # Rows that a class must have to be cut in two.
     least_split: int = 10
 

@@ -21,6 +21,7 @@ from shoal.io._files import whole_file
 from shoal.io._ready import ready_encoder, weights_file
 from shoal.vision._efficientnet import EfficientNetLite0
 from shoal.vision._nets import STAGE_BLOCKS, STEMS, Backbone, resnet, resnet_name
+from shoal.vision._plain import PLAIN, PLAIN_DEPTH, PlainNet
 from shoal.vision._settings import SETTINGS
 
 # ---- names ---------------------------------------------------------------------------
@@ -96,13 +97,19 @@ def resnet_like(name: str | None, depth: int | None, stem: str | None) -> str:
 
 
 def default_backbone(side: int, depth: int = 18) -> str:
-    """Name of the ResNet whose first layers fit images of so many pixels."""
+    """Name of the ResNet whose first layers fit images of so many pixels.
+
+    Four layers are those of the plain network.
+    """
+    if depth == PLAIN_DEPTH:
+        return PLAIN
     return resnet_name(depth, "cifar" if side <= SETTINGS.large_side else "imagenet")
 
 
 for _depth, _stem in product(STAGE_BLOCKS, STEMS):
     register_backbone(resnet_name(_depth, _stem), partial(resnet, _depth, stem=_stem))
 register_backbone("efficientnet-lite0", EfficientNetLite0)
+register_backbone(PLAIN, PlainNet)
 
 
 # ---- files ---------------------------------------------------------------------------

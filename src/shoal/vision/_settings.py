@@ -40,6 +40,8 @@ class VisionSettings:
         What is smaller counts as this where a logarithm is taken.
     checkpoints_kept : int
         The last one, and the one before it until the last is whole.
+    timed_images : int
+        Images of a step that is timed for a plan: a second's work of a ResNet-18.
     """
 
     image_memory: float = 0.4
@@ -50,6 +52,7 @@ class VisionSettings:
     pixel_rounding: float = 1e-3
     least_probability: float = 1e-8
     checkpoints_kept: int = 2
+    timed_images: int = 32
 
 
 SETTINGS = VisionSettings()

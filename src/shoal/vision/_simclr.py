@@ -1,6 +1,8 @@
 """SimCLR: features in which two views of an image meet and other images do not."""
 
+import copy
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from shoal.vision._devices import (
 from shoal.vision._images import ImageSet
 from shoal.vision._loop import History, cosine, fit
 from shoal.vision._nets import Backbone
+from shoal.vision._settings import SETTINGS
 from shoal.vision._steps import CompileSetting, nt_xent, part, random_views
 from shoal.vision.augment import Augmentation, simclr_view
 
@@ -301,6 +304,24 @@ class Pretrained:
 def default_net(images: ImageSet, depth: int = 18) -> Backbone:
     """ResNet whose stem fits the size of the images."""
     return build_backbone(default_backbone(max(images.size), depth))
+
+
+def seconds_an_image(
+    images: ImageSet, net: Backbone, view: Augmentation, batch_size: int
+) -> float:
+    """Time that one image takes in training, from a few of them; for a plan.
+
+    Network and random numbers of the training are left as they are.
+    """
+    few = torch.arange(min(batch_size, len(images), SETTINGS.timed_images))
+    with torch.random.fork_rng([]):
+        task = SimCLR(images, net=copy.deepcopy(net), view=view, device=images.device)
+        generator = torch.Generator(images.device).manual_seed(0)
+        for _ in range(2):  # the first time much is set up
+            begun = time.perf_counter()
+            task.step(few, generator).backward()  # type: ignore[no-untyped-call]
+            spent = time.perf_counter() - begun
+    return spent / len(few)
 
 
 def mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:

@@ -76,10 +76,11 @@ def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:
     """
     if given is None:
         if asked:
+            name = model.domains_.tolist()[asked[0]]
             raise ValueError(
-                f"before must be passed: new rows are from {model.domains_[asked[0]]!r}"
-                ", which the model knows, and its rows of the fit count too; pass "
-                "(X, domains) of the fit, or model.bootstrap(X, domains)"
+                f"before must be passed: new rows are from {name!r}, which the "
+                "model knows, and its rows of the fit count too; pass (X, domains) of "
+                "the fit, or model.bootstrap(X, domains)"
             )
         return Before(np.zeros(len(model.domains_)), model.prevalence_, np.empty(0))
     if hasattr(given, "draws"):
@@ -93,7 +94,7 @@ def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:
         )
     empty = [one for one in asked if not known.n_rows[one]]
     if empty:
-        name = model.domains_[empty[0]]
+        name = model.domains_.tolist()[empty[0]]
         raise ValueError(f"before has no rows of {name!r}; pass all rows of the fit")
     return known
 

@@ -8,7 +8,7 @@ from shoal.report._view import View, percent, short
 from shoal.report.figures._svg import element, picture, tip
 
 # Width and height of a cell, width of a letter, and letters of a name that are shown.
-CELL, ROW, LETTER, LONGEST = 20.0, 22.0, 6.6, 16
+CELL, ROW, LETTER, LONGEST = 20.0, 22.0, 7.6, 16
 # What is rarest is still seen to be a cell.
 FAINTEST = 0.06
 
