@@ -145,6 +145,7 @@ def test_of_many_rows_a_sample_scatters_like_all_of_them(monkeypatch, seed):
         n_classes=3,
         n_domains=4,
         n_features=4,
+        separation=1.5,
         domain_sizes=[1, 20, 40, 60],
         random_state=seed,
     )
