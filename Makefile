@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .PHONY: demo test lint types check slow bench bench-check browser docs pages clean \
-	lock lowest audit
+	lock lowest newest audit
 
 demo: $(VENV)/.demo
 	$(BIN)/shoal demo
@@ -68,16 +68,17 @@ $(VENV)/.test: pyproject.toml constraints.txt locks/test.txt
 lock:
 	$(PYTHON) scripts/lock.py
 
-# The lowest versions that pyproject.toml allows, in an environment of their own; also
-# with another Python: make lowest PYTHON=python3.13 (TESTS= says which tests). What old
-# packages say of new ones beside them is no error here.
+# The lowest versions that pyproject.toml allows, in an environment of their own (newest:
+# today's); also with another Python: make newest PYTHON=python3.13 (TESTS= says which
+# tests). What old packages say of new ones beside them is no error here.
 TESTS ?= tests
-lowest:
-	$(PYTHON) -m venv $(VENV)-lowest
-	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/lowest.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/lowest.txt \
+lowest newest:
+	$(PYTHON) -m venv $(VENV)-$@
+	touch $(VENV)-$@/bounds.txt
+	[ $@ = newest ] || $(PYTHON) scripts/lowest.py > $(VENV)-$@/bounds.txt
+	$(VENV)-$@/bin/python -m pip install --quiet -c $(VENV)-$@/bounds.txt \
 		-e ".[parquet,excel,faiss,boost,anndata,app]" hypothesis pillow pytest polars
-	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -m "not slow" \
+	$(ONE_THREAD) $(VENV)-$@/bin/python -m pytest -m "not slow" \
 		-W ignore::DeprecationWarning -W ignore::FutureWarning $(TESTS)
 
 # Known holes in what the lock holds; needs the network and is no part of make test.

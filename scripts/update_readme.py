@@ -212,6 +212,39 @@ def rates() -> str:
     return f"{figure}\n\n{table(header, rows)}\n{spread}\n"
 
 
+def consistency() -> str:
+    """Errors of DDFA by rows, by the error of q(d|x) and by clusters."""
+    record = json.loads((RESULTS / "consistency.json").read_text(encoding="utf-8"))
+    titles = {
+        "rows": "rows per domain",
+        "noise": "error of log q(d\\|x)",
+        "clusters": "clusters m",
+    }
+    tables = []
+    for varies, title in titles.items():
+        lines = [
+            line
+            for line in record["summary"]
+            if line["varies"] == varies and line["score"] != "anchor_purity"
+        ]
+        header = [title, "", *(f"{value:,}" for value in lines[0]["values"])]
+        rows = [
+            [
+                line["method"],
+                line["score"].replace("_", " "),
+                *(
+                    f"{value:.4f} ± {sd:.4f}"
+                    for value, sd in zip(line["mean"], line["sd"], strict=True)
+                ),
+            ]
+            for line in lines
+        ]
+        tables.append(table(header, rows))
+    n_seeds = record["summary"][0]["n_seeds"]
+    spread = f"Mean ± standard deviation over {n_seeds} problems."
+    return "\n".join([*tables, spread]) + "\n"
+
+
 def new_domain() -> str:
     """Error of a new domain's prevalences by its rows."""
     record = json.loads((RESULTS / "new_domain.json").read_text(encoding="utf-8"))
@@ -262,6 +295,19 @@ def unknown() -> str:
         f"Ten problems in each line, {each} new domains of each share in each problem."
     )
     return f"{table(header, rows)}\n{note}\n"
+
+
+def updates() -> str:
+    """What an update says of new rows of which something is new, or nothing."""
+    record = json.loads((RESULTS / "update.json").read_text(encoding="utf-8"))
+    columns = ("new_class", "mix_moved", "looks_moved", "right_column", "times_the_fit")
+    rows = [
+        [name, kind, str(line["updates"]), *(f"{line[key]:.2f}" for key in columns)]
+        for name, cell in record["summary"].items()
+        for kind, line in cell.items()
+    ]
+    titles = ["a class is said", "a mix", "looks", "in the right column", "times a fit"]
+    return table(["estimator", "what is new", "updates", *titles], rows)
 
 
 def coverage() -> str:
@@ -357,6 +403,29 @@ def trend() -> str:
     header = ["years", "error alone → smoothed", "in years below 30 rows",
               "90% intervals cover", "series with a change", "within a year of it",
               "seconds (of the fit)"]  # fmt: skip
+    return table(header, rows)
+
+
+def tree() -> str:
+    """Cuts of trees against planted pairs and regions of olive oils."""
+    record = json.loads((RESULTS / "tree.json").read_text(encoding="utf-8"))
+    kinds = {
+        "near": "halves together",
+        "crossed": "halves apart",
+        "shift": "halves apart, fits by shift",
+        "olive": "olive oils",
+    }
+    rows = []
+    for kind, name in kinds.items():
+        found = record["summary"][kind]
+        scores = [
+            f"{found[one][0]:.3f} ± {found[one][1]:.3f}" if one in found else ""
+            for one in ("accuracy", "cut", "ward", "free", "best", "agreement")
+        ]
+        cost = f"{found['seconds'][0]:.1f} ({found['seconds_of_fit'][0]:.1f})"
+        rows.append([f"{name} ({found['runs']})", *scores, cost])
+    header = ["data", "all classes", "cut at three", "Ward", "free fit with three",
+              "best", "agreement", "seconds (of the fit)"]  # fmt: skip
     return table(header, rows)
 
 
@@ -500,11 +569,14 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/theory.md": {
         "new_domain": new_domain,
         "rates": rates,
+        "consistency": consistency,
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
+    "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
+    "docs/updating.md": {"updates": updates},
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/anndata.md": {"cells": types_of_cells},

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import shoal
 from shoal import DomainMixture, choose_n_classes, plots
 from shoal.analysis._profile import contrast_features, domain_plane, feature_plane
 from shoal.analysis.diagnose import diagnose
@@ -241,3 +242,17 @@ def test_an_explanation_is_a_bar_for_each_part(model, data):
     widths = [bar.get_width() for bar in few.patches]
     assert labels(few.get_yticklabels())[-2] == "3 more columns"
     assert_allclose(sum(widths[:-1]), widths[-1])
+
+
+def test_an_update_shows_then_and_now(model, data):
+    rows = data.X[:80], np.where(np.arange(80) < 40, "Torgersen", "Anvers")
+    found = shoal.update(model, *rows, before=(data.X, data.domains))
+    ax = plots.plot_update(found)
+    names = labels(ax.get_yticklabels())
+    assert names == [
+        f"{one.name} (new)" if one.is_new else one.name for one in found.domains
+    ]
+    for y, (now, then) in enumerate(zip(ax.lines[::2], ax.lines[1::2], strict=True)):
+        assert_allclose(now.get_xdata(), [one.prevalence[y] for one in found.domains])
+        known = [one for one in found.domains if not one.is_new]
+        assert_allclose(then.get_xdata(), [one.before[y] for one in known])

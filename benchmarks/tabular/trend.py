@@ -51,8 +51,8 @@ class GaussianClasses(LatentShiftEstimator):
 
 def main() -> None:
     """Run what is missing, and print the summary."""
-    counts = {"alarms": 200, "sets": 20, "fits": 3, "rodents": 3}
-    parser = options(__doc__, "trend", **counts, permutations=199)
+    counts = {"alarms": 150, "sets": 50, "fits": 5, "rodents": 3}
+    parser = options(__doc__, "trend", **counts, permutations=499)
     args = parser.parse_args()
     settings = {
         "n_years": N_YEARS, "n_classes": N_CLASSES, "apart": APART, "walk": WALK,

@@ -1,4 +1,4 @@
-"""New rows join a model: what `shoal.update` says where nothing is new, and where it is.
+"""New rows join a model: what `shoal.update` says of news, and of no news.
 
     OMP_NUM_THREADS=1 python benchmarks/tabular/update.py
 

@@ -14,7 +14,6 @@ fold, with the domain as columns.
 
 import argparse
 import json
-import time
 import warnings
 from dataclasses import asdict
 from pathlib import Path
@@ -66,14 +65,11 @@ def main() -> None:
 def run(spec: Spec) -> dict[str, Any]:
     """Fit, diagnose and score one problem; resample where it is sound."""
     problem = make_problem(spec)
-    begun = time.process_time()
     model = DomainMixture(problem.n_classes, random_state=spec.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(problem.X, problem.domains)
-        fitted = time.process_time()
         found = model.diagnose(problem.X, problem.domains, random_state=spec.seed)
-    seconds = round(fitted - begun, 2), round(time.process_time() - fitted, 2)
     accuracy = matched_accuracy(problem.labels, model.labels_)
     reference = labelled_reference(problem)
     return {
@@ -86,7 +82,6 @@ def run(spec: Spec) -> dict[str, Any]:
         "verdict": found.verdict,
         "raised": {f.code: f.status for f in found.findings if f.status != "ok"},
         **told_drift(found.numbers["drift"]),
-        "seconds": seconds,
         "coverage": None if spec.strength else covered(model, problem, spec.seed),
     }
 

@@ -5,6 +5,7 @@ Run from the root of the repository:
     python scripts/figures/tree.py
 """
 
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -26,4 +27,5 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     draw()

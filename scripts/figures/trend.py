@@ -5,6 +5,7 @@ Run from the root of the repository, with SHOAL_DATA_DIR:
     python scripts/figures/trend.py
 """
 
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -27,4 +28,5 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     draw()

@@ -152,9 +152,9 @@ def test_one_more_class_explains_what_too_few_leave(seed):
 
 
 def test_two_witnesses_who_disagree_withhold_clear():
-    def tell(share, *by_class):
-        both = {"by": "looks", "agreement": share, "by_class": np.array(by_class),
-                "n_rows": 200}  # fmt: skip
+    def tell(share, *by_class, silent=False):
+        both = {"by": "looks", "silent": silent, "agreement": share,
+                "by_class": np.array(by_class), "n_rows": 200}  # fmt: skip
         return find_witnesses(case(witnesses=both))
 
     assert find_witnesses(case(witnesses=None)) is None
@@ -166,7 +166,10 @@ def test_two_witnesses_who_disagree_withhold_clear():
         "classes by shift agree on 80% of rows (least in c2: 60%)."
     )
     assert "the 40 rows on which they differ" in doubt.advice
-    assert tell(THRESHOLDS.witnesses_fail - 0.01, 0.1, 0.2, 0.3).status == "fail"
+    little = THRESHOLDS.witnesses_fail - 0.01
+    assert tell(little, 0.1, 0.2, 0.3).status == "fail"
+    # shift that tells nothing of held-out rows cannot contradict
+    assert tell(little, 0.1, 0.2, 0.3, silent=True).status == "caution"
 
 
 def test_witnesses_are_heard_where_both_spoke(seed):

@@ -140,10 +140,42 @@ def test_comparisons_are_calibrated_and_see_what_a_t_test_sees():
     assert found["cells"]["directions_as_published"] == "7 of 7"
 
 
+def test_trends_gain_in_thin_years_and_seldom_cry_wolf():
+    found = json.loads((RESULTS / "trend.json").read_text())["summary"]
+    for kind in ("sets, still", "sets, walk", "sets, jump", "rodents, real"):
+        own = found[kind]
+        assert own["smoothed"][0] < 0.8 * own["plain"][0]
+        assert own["smoothed_thin"][0] < 0.7 * own["plain_thin"][0]
+    for mix in ("still", "scatter", "growing"):
+        many = found.get(f"alarms, {mix}", found[f"sets, {mix}"])
+        assert many["alarms"] <= 0.09
+    assert found["sets, jump"]["jump_near"] >= 0.9
+
+
+def test_trees_find_planted_pairs():
+    found = json.loads((RESULTS / "tree.json").read_text())["summary"]
+    assert found["near"]["right"] == found["shift"]["right"] == 1.0
+    assert found["shift"]["ward"][0] < 0.7  # looks alone would join others
+    assert found["olive"]["cut"][0] >= found["olive"]["free"][0]
+
+
 def test_new_domains_are_read_as_rows_allow():
     found = json.loads((RESULTS / "new_domain.json").read_text())["summary"]
     assert -0.55 <= found["slope_10_to_1000"] <= -0.4
     assert found["worst_error_at_1000"] <= 0.02
+
+
+def test_updates_say_no_class_where_none_is():
+    """Nor much drift; a class with 40% of two domains is found, and a moved column."""
+    cells = json.loads((RESULTS / "update.json").read_text())["summary"].values()
+    still = [cell["nothing"] for cell in cells]
+    assert sum(one["updates"] for one in still) >= 200
+    assert not any(one["new_class"] for one in still)
+    for key in ("mix_moved", "looks_moved"):
+        assert sum(one[key] for one in still) / len(still) <= 0.05
+    for cell in cells:
+        assert cell["40% unseen"]["new_class"] >= 0.8
+        assert cell["looks moved"]["right_column"] >= 0.8
 
 
 def test_components_find_the_classes_where_all_columns_find_the_domains():

@@ -327,7 +327,7 @@ def test_sections_can_be_chosen(summary, parse):
         "where",
         "trust",
     ]
-    with pytest.raises(ValueError, match="sections has 'who'; there are where, diff"):
+    with pytest.raises(ValueError, match="sections has 'who'; there are where, trend"):
         render(summary, sections=["who"])
 
 
@@ -339,7 +339,8 @@ def test_a_summary_of_another_kind_is_refused(summary):
 
 
 def test_sections_follow_the_reading_order(tree):
-    assert tuple(s["id"] for s in tree.all("details", class_="section")) == SECTIONS
+    shown = tuple(s["id"] for s in tree.all("details", class_="section"))
+    assert shown == tuple(name for name in SECTIONS if name != "trend")  # no order
 
 
 def test_a_bare_summary_has_a_page(penguins, parse):

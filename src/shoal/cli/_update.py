@@ -74,13 +74,15 @@ def update(
         with held, output.stages(plan):
             output.begin("read")
             loaded = load_model(model)
-            table = read_new(output, loaded, data, rows, joining)
+            refuse_images(loaded)
+            table = read_rows(output, loaded, data, rows, joining.domain_name)
             known = Known.of(output, loaded, rows, joining)
             output.begin("update")
             found = ask(loaded, table, known, joining, work)
             output.found(described(found))
-            write(output, folder, loaded, table, known, found)
-        show(output, found, known)
+            details = details_of(loaded, data, joining, known, found)
+            write(output, folder, loaded, table, known, found, details)
+        show(output, found)
 
 
 def _run_itself(model: Path) -> Path:
@@ -92,48 +94,81 @@ def _run_itself(model: Path) -> Path:
     return run
 
 
+def refuse_images(loaded: Loaded) -> None:
+    """Raise E002 for a model with a network: what it sees cannot be compared here."""
+    if loaded.model._origin._takes_images:
+        text = "update is for tables, and this model takes images"
+        raise CommandError("E002", text, "use `shoal adapt`")
+
+
 # ---- what is read --------------------------------------------------------------------
 
 
-def read_new(
+def read_rows(
     output: Output,
     loaded: Loaded,
     data: Sequence[str],
     rows: FileOptions,
-    joining: Joining,
+    domain_name: str | None,
 ) -> Any:
-    """The new rows, with their domains."""
+    """Rows with their domains: by the column, or all of one."""
     import numpy as np
 
-    if loaded.model._origin._takes_images:
-        text = "update is for tables, and this model takes images"
-        raise CommandError("E002", text, "use `shoal adapt`")
-    name = joining.domain_name
-    table = loaded.table(output, data, rows, require_domain=name is None)
-    if name is None:
+    table = loaded.table(output, data, rows, require_domain=domain_name is None)
+    if domain_name is None:
         refuse_no_domains(table)
         return table
     known = loaded.model.domains_.tolist()
-    domain = next((one for one in known if str(one) == name), None)
-    domain = new_name(loaded, name) if domain is None else domain
+    domain = next((one for one in known if str(one) == domain_name), None)
+    domain = new_name(loaded, domain_name) if domain is None else domain
     return replace(table, domains=np.array([domain] * table.n_rows))
 
 
 @dataclass(frozen=True)
+class LearnedFile:
+    """A file of rows that a model has learned from."""
+
+    path: str
+    fingerprint: str
+    domain: str | None = None
+
+    def found(self, run: Path) -> str | None:
+        """Where it is, unchanged: as it was named, or beside the model."""
+        for place in (Path(self.path), run / Path(self.path).name):
+            if place.is_file() and digest_file(place) == self.fingerprint:
+                return str(place)
+        return None
+
+
+def sources_of(record: dict[str, Any]) -> list[LearnedFile] | None:
+    """Files that a run has learned from; None where one of them is not known."""
+    recorded = record.get("learned_from") or [record.get("source")]
+    try:
+        return [
+            LearnedFile(str(one["path"]), str(one["fingerprint"]), one.get("domain"))
+            for one in recorded
+        ]
+    except (KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True)
 class Known:
-    """The rows of the fit, or what the run says of them.
+    """The rows that a run has learned from, or what it says of them.
 
     Attributes
     ----------
-    files : list of str
-        Where they were found; none if they were not.
+    sources : list of LearnedFile or None
+        None where nobody knows all of them.
     before : pair of rows and domains, Intervals or None
+    has_rows : bool
     record : dict
         The run.json of the run.
     """
 
-    files: list[str]
+    sources: list[LearnedFile] | None
     before: Any
+    has_rows: bool
     record: dict[str, Any]
 
     @classmethod
@@ -143,17 +178,36 @@ class Known:
         """The rows given, or where they were; else the draws of the run."""
         run = _runs.folder_of(loaded.path)
         record = _record_of(run)
-        files = list(joining.before or ()) or _unchanged(record, run)
-        if files:
-            table = loaded.table(output, files, rows)
-            refuse_no_domains(table)
-            return cls(files, (table.X, table.domains), record)
-        return cls([], drawn_intervals(run, loaded.model), record)
+        sources = sources_of(record)
+        if joining.before:
+            sources = [LearnedFile(one, _digest(one)) for one in joining.before]
+        places = [one.found(run) for one in sources or ()]
+        if not places or None in places:
+            return cls(sources, drawn_intervals(run, loaded.model), False, record)
+        assert sources is not None
+        tables = [
+            read_rows(output, loaded, [str(place)], rows, one.domain)
+            for place, one in zip(places, sources, strict=True)
+        ]
+        return cls(sources, _stacked(tables), True, record)
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether the rows themselves are at hand."""
-        return bool(self.files)
+
+def _digest(name: str) -> str:
+    """Of a file that was given; its reader refuses what is none."""
+    path = Path(name)
+    if not path.is_file():
+        raise CommandError("E101", f'no file "{name}"', "check the path of --before")
+    return digest_file(path)
+
+
+def _stacked(tables: list[Any]) -> Any:
+    """Rows and domains of several tables."""
+    import numpy as np
+    from scipy import sparse
+
+    parts = [one.X for one in tables]
+    stack = sparse.vstack if sparse.issparse(parts[0]) else np.concatenate
+    return stack(parts), np.concatenate([np.asarray(one.domains) for one in tables])
 
 
 def _record_of(run: Path) -> dict[str, Any]:
@@ -162,27 +216,6 @@ def _record_of(run: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def _unchanged(record: dict[str, Any], run: Path) -> list[str]:
-    """Files of the rows of a run that are there as they were; all or none."""
-    source = record.get("source") or {}
-    recorded = record.get("learned_from") or [source]
-    found = []
-    for one in recorded:
-        path = one.get("path") if isinstance(one, dict) else None
-        if not path:
-            return []
-        places = (Path(path), run / Path(path).name)
-        same = [
-            str(place)
-            for place in places
-            if place.is_file() and digest_file(place) == one.get("fingerprint")
-        ]
-        if not same:
-            return []
-        found.append(same[0])
-    return found
 
 
 # ---- what is asked and written -------------------------------------------------------
@@ -235,7 +268,13 @@ def described(found: Any) -> dict[str, Any]:
 
 
 def write(
-    output: Output, folder: Path, loaded: Loaded, table: Any, known: Known, found: Any
+    output: Output,
+    folder: Path,
+    loaded: Loaded,
+    table: Any,
+    known: Known,
+    found: Any,
+    details: dict[str, Any],
 ) -> None:
     """Write the run anew, whole or not at all."""
     import shoal
@@ -255,25 +294,29 @@ def write(
             rows = place / _runs.assignments_name()
             write_assignments(rows, frames, plain_csv=plain)
         write_json(place / _runs.UPDATE, output.allowed(output.data))
-        _runs.write_record(place, output, _details(loaded, table, known, found))
+        _runs.write_record(place, output, details)
         names = sorted(entry.name for entry in place.iterdir())
     output.files = [folder / name for name in names]
 
 
-def _details(loaded: Loaded, table: Any, known: Known, found: Any) -> dict[str, Any]:
-    """Where all rows are from, and every update so far."""
-    record = known.record
-    sources = record.get("learned_from") or [record.get("source") or {}]
-    if known.has_rows:
-        sources = [
-            {"path": one, "fingerprint": digest_file(Path(one))} for one in known.files
-        ]
-    history = list(record.get("updates") or [])
+def details_of(
+    loaded: Loaded, data: Sequence[str], joining: Joining, known: Known, found: Any
+) -> dict[str, Any]:
+    """What run.json says: files of all rows, and every update so far."""
+    paths = [Path(one) for one in data]
+    new = [
+        vars(LearnedFile(str(one), digest_file(one), joining.domain_name))
+        for one in paths
+        if one.is_file()
+    ]
+    whole = known.sources is not None and len(new) == len(paths)
+    sources = [*map(vars, known.sources or ()), *new] if whole else [{}]
+    history = list(known.record.get("updates") or [])
     return {
         "updated_from": str(loaded.path),
-        "source": record.get("source"),
-        "learned_from": [*sources, table.source],
-        "updates": [*history, {"source": table.source, "findings": found.findings}],
+        "source": known.record.get("source"),
+        "learned_from": sources,
+        "updates": [*history, {"data": list(data), "findings": found.findings}],
     }
 
 
@@ -311,7 +354,7 @@ def prevalence_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
     return records
 
 
-def show(output: Output, found: Any, known: Known) -> None:
+def show(output: Output, found: Any) -> None:
     """The mixes that were learned, and what has changed."""
     records = [
         {

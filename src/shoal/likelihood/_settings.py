@@ -70,6 +70,24 @@ class MixtureSettings:
     partition_iterations: int = 15
     known_frozen: int = 8
 
+    # ---- what is known of classes ----
+
+    # A softmax of known rows alone: scikit-learn's default ridge, one over the rows.
+    known_ridge: float = 1.0
+    known_iterations: int = 100
+    # One known row speaks against a class by this at most, when classes get their
+    # names: it may be at odds with all others.
+    least_known: float = 1e-2
+    # Logarithm of the factor by which known shares change q(d|y) at most.
+    most_tilt: float = 30.0
+    # Newton's steps towards them, and how close is close enough.
+    newton_steps: int = 20
+    newton_close: float = 1e-10
+    # Folds of the known rows that are left out to see how far the rest agrees, and
+    # paired standard errors by which shift or looks must tell them better.
+    known_folds: int = 5
+    known_doubt: float = 2.0
+
     # ---- penalties: where a search begins, and how far it goes ----
 
     # The spread of the logits grows with that of the features, so the ridge that
@@ -149,7 +167,7 @@ class MixtureSettings:
     # A class with less than this part of the mean class's rows is as good as empty.
     nearly_empty: float = 0.1
     # Rounds in which empty classes take a half of others.
-    most_splits: int = 3
+    most_splits: int = 6
     # Rows that a class must have to be cut in two.
     least_split: int = 10
 

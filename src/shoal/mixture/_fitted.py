@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
+from shoal._known import Known
 from shoal._novelty import Novelty
 from shoal._unknown import fit_familiar
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
@@ -15,6 +16,7 @@ from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.base import LatentShiftEstimator
 from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
+from shoal.base._known import FitsKnown, folds_of_known, remember
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import (
     Fit,
@@ -39,7 +41,7 @@ from shoal.validation._rows import canonical_rows
 Array = np.ndarray[Any, Any]
 
 
-class FittedMixture(LatentShiftEstimator):
+class FittedMixture(FitsKnown, LatentShiftEstimator):
     """Features, a softmax on them and penalties, all fitted."""
 
     features_: FeatureMap
@@ -107,6 +109,9 @@ class FittedMixture(LatentShiftEstimator):
     ) -> OutOfFold:
         """Fits without each fold, from the fitted q(d|y): in its basin."""
         problem, n_folds = rows.problem, int(folds.max()) + 1
+        known = self._known_of(rows.X, rows.rows.codes)
+        if known is not None:
+            problem = replace(rows.rows, known=known).problem(rows.features)
         start = self.domain_given_class_
         class_given_x = np.empty((problem.n_rows, len(start)))
         corners = np.empty((n_folds, *start.shape))
@@ -120,6 +125,33 @@ class FittedMixture(LatentShiftEstimator):
             weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
         return OutOfFold(class_given_x, corners, weight)
 
+    def _keep_known(self, X: Any, codes: Array, known: Known) -> None:
+        """Keep what was known, and how far fits agree that are not told of it."""
+        self._keep_labels(X, codes, known)
+        folds = folds_of_known(known, SETTINGS.known_folds)
+        rows = self._rows_to_judge(X, codes, known)
+        told, own = known.take(rows.X), folds[rows.X]
+        design = self.features_.transform(self._used_columns(X[rows.X]))
+        posterior = np.full((len(folds), self.n_classes_), 1 / self.n_classes_)
+        for fold in range(int(own.max()) + 1):
+            blind = told.without(own == fold)
+            given = rows.codes, rows.row_weight, rows.n_domains, blind
+            problem = MixtureProblem(design, *given)
+            fit = self._refit_from(problem, self.domain_given_class_)
+            given_x = problem.class_given_x(fit.weights)[own == fold]
+            T = fit.domain_given_class.T[rows.codes[own == fold]]
+            posterior[rows.X[own == fold]] = normalize_rows(given_x * T)
+        self.known_ = remember(known, X, codes, posterior[known.rows], folds)
+
+    def _rows_to_judge(self, X: Any, codes: Array, known: Known) -> TrainingRows:
+        """Numbers of rows, as rows: some of all, and those whose class is known."""
+        order = canonical_rows(self._familiar_space(X), codes)
+        rng = np.random.default_rng(0)
+        numbers = TrainingRows(
+            order, codes[order], None, self.domain_weight_, known=known.take(order)
+        )
+        return numbers.sample(SETTINGS.route_rows, rng)
+
     def _refit_from(self, problem: MixtureProblem, start: Array) -> Fit:
         """A climb with weights of zero, where much confidence would empty classes."""
         penalties = self.penalties_
@@ -129,6 +161,7 @@ class FittedMixture(LatentShiftEstimator):
             start,
             replace(penalties, confidence=little),
             n_joint=SETTINGS.out_of_fold_joint,
+            named=True,
         )
         if penalties.confidence == little:
             return fit
@@ -182,11 +215,13 @@ class MixtureRefit:
         self.weight = None if weight is None else weight[self.order]
         columns = columns[self.order]
         share = row_weights(self.codes, estimator.domain_weight_)
+        known = estimator._known_of(X, codes)
         self.problem = MixtureProblem(
             estimator.features_.transform(columns),
             self.codes,
             share,
             len(estimator.domain_weight_),
+            None if known is None else known.take(self.order),
         )
         self.fitted = self._classify(
             self.problem.class_given_x(estimator.weights_),
@@ -259,6 +294,11 @@ class MixtureRefit:
         joint *= (problem.row_weight / np.maximum(joint.sum(axis=1), TINY))[:, None]
         starts = np.searchsorted(self.codes, np.arange(problem.n_domains))
         prevalence = normalize_rows(np.add.reduceat(joint, starts, axis=0))
+        if problem.constraints is not None:
+            at = fit.weights, fit.domain_given_class, self.estimator.penalties_
+            mass = problem.value_and_gradient(*at)[2]
+            known = problem.constraints.known
+            prevalence = known.impose(normalize_rows(mass.T))
         # as after a fit: rows are classified with the q(d|y) of the prevalences
         corners = domain_given_class(prevalence, self.estimator.domain_weight_)
         return prevalence, self._classify(class_given_x, corners)

@@ -10,6 +10,7 @@ from shoal.plots._results import plot_choice, plot_diagnosis, plot_prevalence
 from shoal.plots._rows import plot_class_profile, plot_classes, plot_map, plot_simplex
 from shoal.plots._tree import plot_tree
 from shoal.plots._trend import plot_trend
+from shoal.plots._update import plot_update
 
 __all__ = [
     "plot_choice",
@@ -23,4 +24,5 @@ __all__ = [
     "plot_simplex",
     "plot_tree",
     "plot_trend",
+    "plot_update",
 ]

@@ -114,8 +114,8 @@ def find_witnesses(case: Case) -> Finding | None:
     )
     topic = Topic("witnesses", RICH)
     status = "ok"
-    if share < THRESHOLDS.witnesses_fail:
-        status = "fail"
+    if share < THRESHOLDS.witnesses_fail and not both["silent"]:
+        status = "fail"  # who has nothing to say cannot contradict
     elif share < THRESHOLDS.witnesses_caution:
         status = "caution"
     if status == "ok":

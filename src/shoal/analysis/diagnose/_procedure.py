@@ -242,6 +242,7 @@ def _witnesses(estimator: Any) -> Numbers:
     return {
         "witnesses": {
             "by": route.by,
+            "silent": route.reason == "silent",
             "agreement": route.agreement,
             "by_class": route.agreement_by_class,
             "n_rows": len(route.other_labels),

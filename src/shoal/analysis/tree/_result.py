@@ -51,7 +51,7 @@ class ClassTree:
         Of the model.
     n_rows : int
     seconds : float
-        Of the fits with fewer classes.
+        Of the fits with fewer classes; 0 where these were given.
     """
 
     splits: list[ClassSplit]

@@ -74,11 +74,12 @@ def class_tree(
     check_is_fitted(model)
     rows = model._check_rows(X)
     codes = model._encode_domains(domains, rows.shape[0])
-    begun = time.perf_counter()
+    seconds = 0.0
     if fits is None:
+        begun = time.perf_counter()
         fits = _fit_fewer(model, rows, model.domains_[codes])
+        seconds = time.perf_counter() - begun
     known = {one.n_classes_: one for one in fits}
-    seconds = time.perf_counter() - begun
     lacking = [k for k in range(2, model.n_classes_) if k not in known]
     if lacking:
         raise ValueError(

@@ -13,7 +13,7 @@ from shoal.validation import encode_domains, is_sparse
 Array = np.ndarray[Any, Any]
 
 
-class Mixed(NamedTuple):
+class RowsMix(NamedTuple):
     """Mix of some rows, in the classes of a fit.
 
     Attributes
@@ -57,7 +57,7 @@ class Before(NamedTuple):
     looks: Looks | None = None
 
 
-def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> Mixed:
+def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> RowsMix:
     """Mix of the rows of one domain: the ``code``-th of the fit, or a new one."""
     codes = None if code is None else np.full(X.shape[0], code)
     logs = fit._log_evidence(X, codes)
@@ -65,7 +65,7 @@ def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> Mixed:
     start = np.maximum(fit.class_weight_, 1e-6)
     parts = mixture_proportions(ratio, start=start / start.sum())
     drawn = _resample(ratio, Units(ratio, np.ones(len(ratio))), parts, rng)
-    return Mixed(ratio, parts, drawn, normalize_rows(np.maximum(ratio * parts, TINY)))
+    return RowsMix(ratio, parts, drawn, normalize_rows(np.maximum(ratio * parts, TINY)))
 
 
 def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:
@@ -76,10 +76,11 @@ def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:
     """
     if given is None:
         if asked:
+            name = model.domains_.tolist()[asked[0]]
             raise ValueError(
-                f"before must be passed: new rows are from {model.domains_[asked[0]]!r}"
-                ", which the model knows, and its rows of the fit count too; pass "
-                "(X, domains) of the fit, or model.bootstrap(X, domains)"
+                f"before must be passed: new rows are from {name!r}, which the "
+                "model knows, and its rows of the fit count too; pass (X, domains) of "
+                "the fit, or model.bootstrap(X, domains)"
             )
         return Before(np.zeros(len(model.domains_)), model.prevalence_, np.empty(0))
     if hasattr(given, "draws"):
@@ -93,7 +94,7 @@ def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:
         )
     empty = [one for one in asked if not known.n_rows[one]]
     if empty:
-        name = model.domains_[empty[0]]
+        name = model.domains_.tolist()[empty[0]]
         raise ValueError(f"before has no rows of {name!r}; pass all rows of the fit")
     return known
 

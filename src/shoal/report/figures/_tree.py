@@ -25,7 +25,7 @@ def tree_picture(view: View) -> Markup:
         "Which class splits into which",
         " ".join(drawing.said),
         drawing.parts,
-        class_="flows",
+        class_="tree",
     )
 
 
