@@ -552,5 +552,5 @@ def test_the_smallest_batch_is_not_halved(cli, photos, weights, monkeypatch):
     ended = cli(*embed_with(weights, "--batch", 1))
     assert "a batch of 1 image does not fit" in ended.stderr
     assert "hint: a smaller --size" in ended.stderr
-    ended = cli("pretrain", "photos", "--batch", 2, "--device", "cpu")
+    ended = cli(*TRAIN, "--batch", 2)
     assert "hint: a smaller --size" in ended.stderr
