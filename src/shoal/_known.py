@@ -30,7 +30,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Knowledge:
     """What is known of some rows.
 
     Attributes
@@ -64,17 +64,17 @@ class Known:
         """Number of classes that some row is known of."""
         return len(np.unique(self.classes[self.rows]))
 
-    def take(self, rows: Array) -> "Known":
+    def take(self, rows: Array) -> "Knowledge":
         """What is known of a subset of the rows, or of repeated ones."""
         return replace(self, classes=self.classes[rows], groups=self.groups[rows])
 
-    def without(self, hidden: Array) -> "Known":
+    def without(self, hidden: Array) -> "Knowledge":
         """The same, blind to the classes of some rows."""
         classes = self.classes.copy()
         classes[hidden] = -1
         return replace(self, classes=classes)
 
-    def moved(self, place: Array, names: tuple[str, ...]) -> "Known":
+    def moved(self, place: Array, names: tuple[str, ...]) -> "Knowledge":
         """With class y called ``place[y]``, and the names of all classes of a fit."""
         told = self.classes >= 0
         classes = np.where(told, place[np.where(told, self.classes, 0)], -1)
@@ -111,7 +111,7 @@ class Known:
 # ---- from what was passed ------------------------------------------------------------
 
 
-def read_known(given: Given | None, codes: Array, domains: Array) -> Known | None:
+def read_known(given: Given | None, codes: Array, domains: Array) -> Knowledge | None:
     """What is known, checked; None where it is nothing.
 
     Parameters
@@ -148,7 +148,7 @@ def read_known(given: Given | None, codes: Array, domains: Array) -> Known | Non
             orders.append((domain, tuple(place[name] for name in mix)))
     if not names and not (groups >= 0).any():
         return None
-    known = Known(tuple(names), classes, groups, table, tuple(orders))
+    known = Knowledge(tuple(names), classes, groups, table, tuple(orders))
     _refuse_absent(known, codes, domains)
     _refuse_apart(known, codes, domains)
     return known
@@ -294,7 +294,7 @@ def _checked_order(domain: Any, told: Any) -> tuple[str, ...]:
     return names
 
 
-def _refuse_absent(known: Known, codes: Array, domains: Array) -> None:
+def _refuse_absent(known: Knowledge, codes: Array, domains: Array) -> None:
     """Raise for a row of a class that its domain is said not to have."""
     rows = known.rows
     gone = known.shares[codes[rows], known.classes[rows]] == 0
@@ -307,7 +307,7 @@ def _refuse_absent(known: Known, codes: Array, domains: Array) -> None:
         )
 
 
-def _refuse_apart(known: Known, codes: Array, domains: Array) -> None:
+def _refuse_apart(known: Knowledge, codes: Array, domains: Array) -> None:
     """Raise for a group with rows of several domains."""
     linked = np.flatnonzero(known.groups >= 0)
     first: dict[int, int] = {}
@@ -321,7 +321,7 @@ def _refuse_apart(known: Known, codes: Array, domains: Array) -> None:
             )
 
 
-def too_few_classes(n_classes: int, known: Known | None) -> ValueError:
+def too_few_classes(n_classes: int, known: Knowledge | None) -> ValueError:
     """The error of more names than classes."""
     names = () if known is None else known.names
     return ValueError(

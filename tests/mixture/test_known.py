@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import shoal
 from shoal import DensityMixture, DomainMixture
-from shoal._known import Given, Known, read_known
+from shoal._known import Given, Knowledge, read_known
 from shoal.base._known import folds_of_known
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import CollapseWarning
@@ -30,7 +30,7 @@ def some_known(n, n_domains, **more):
         "groups": np.full(n, -1),
         "shares": np.full((n_domains, 3), np.nan),
     }
-    return Known(**(nothing | more))
+    return Knowledge(**(nothing | more))
 
 
 def told_problem(seed=0, n=60, r=4, **more):

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from shoal._known import Given, Known
+from shoal._known import Given, Knowledge
 from shoal._threads import one_thread
 from shoal.base._hooks import FitsRows
 from shoal.probability import TINY, HeldOut
@@ -31,7 +31,7 @@ class KnownClasses:
         The same among the known rows of each class.
     held_out : ndarray of shape (n_rows,)
         Log probability of the known class by these fits.
-    told : Known
+    told : Knowledge
         What is known of the rows that something is known of.
     keys : ndarray
         A number for each of them, by which they are found again.
@@ -41,7 +41,7 @@ class KnownClasses:
     agreement: float
     by_class: dict[str, float]
     held_out: Array
-    told: Known
+    told: Knowledge
     keys: Array
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class KnownClasses:
             "them get it from the rest."
         )
 
-    def of(self, X: Any, codes: Array) -> Known:
+    def of(self, X: Any, codes: Array) -> Knowledge:
         """What is known of these rows, wherever they stand now."""
         place = match_keys(self.keys, keys_of(X, codes))
         found = place >= 0
@@ -74,7 +74,7 @@ class KnownClasses:
 
 
 def remember(
-    known: Known, X: Any, codes: Array, posterior: Array, folds: Array
+    known: Knowledge, X: Any, codes: Array, posterior: Array, folds: Array
 ) -> KnownClasses:
     """The result of a fit, whose classes ``known`` speaks of.
 
@@ -106,7 +106,7 @@ def keys_of(X: Any, codes: Array) -> Array:
     return row_keys(X, codes)
 
 
-def folds_of_known(known: Known, n_folds: int) -> Array:
+def folds_of_known(known: Knowledge, n_folds: int) -> Array:
     """Fold of each known row, dealt in turn; -1 of others, and of one alone."""
     folds = np.full(len(known.classes), -1)
     for label in np.unique(known.classes[known.rows]):
@@ -191,7 +191,7 @@ class FitsKnown(FitsRows):
     ) -> Self:
         raise NotImplementedError
 
-    def _name_classes(self, known: Known, order: Array) -> Known:
+    def _name_classes(self, known: Knowledge, order: Array) -> Knowledge:
         """Give the classes, put in ``order``, their names; what is known of them."""
         place = np.argsort(order)
         names = list(self.class_names_)
@@ -201,7 +201,7 @@ class FitsKnown(FitsRows):
         self.class_names_ = names
         return known.moved(place, tuple(names))
 
-    def _keep_labels(self, X: Any, codes: Array, known: Known) -> None:
+    def _keep_labels(self, X: Any, codes: Array, known: Knowledge) -> None:
         """A known class is what the row is, whatever the fit says; groups agree."""
         self.labels_[known.rows] = known.classes[known.rows]
         linked = np.flatnonzero(known.groups >= 0)
@@ -215,7 +215,7 @@ class FitsKnown(FitsRows):
             total[groups] += prior
             self.labels_[linked] = total.argmax(axis=1)[groups]
 
-    def _known_of(self, X: Any, codes: Array) -> Known | None:
+    def _known_of(self, X: Any, codes: Array) -> Knowledge | None:
         """What fit was told of these rows."""
         kept = vars(self).get("known_")
         return None if kept is None else kept.of(X, codes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import LOG_2_PI, Gaps, Rows, find_gaps
 from shoal.exceptions import SubsampleWarning
@@ -111,7 +111,7 @@ def read_table(
     weight: Array | None,
     max_rows: int,
     rng: np.random.Generator,
-    known: Known | None = None,
+    known: Knowledge | None = None,
 ) -> tuple[Columns, Rows]:
     """Columns of a table, and its rows in canonical order, a sample of too many."""
     varying = varying_columns(fill_gaps(X))

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._known import Given, Known, read_known, too_few_classes
+from shoal._known import Given, Knowledge, read_known, too_few_classes
 from shoal._novelty import novelty_quantiles
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
@@ -226,7 +226,7 @@ class DensityMixture(FitsKnown, FittedDensity):
         names: Array,
         sample_weight: Any,
         rng: np.random.Generator,
-        known: Known | None = None,
+        known: Knowledge | None = None,
     ) -> tuple[Rows, Array]:
         """Rows in an order that only their content decides, and q(d)."""
         self.weighted_ = sample_weight is not None

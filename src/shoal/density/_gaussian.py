@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
@@ -199,7 +199,7 @@ class Rows:
     n_domains : int
     gaps : Gaps or None
         Where values miss.
-    known : Known or None
+    known : Knowledge or None
         What is known of their classes.
     """
 
@@ -208,7 +208,7 @@ class Rows:
     weight: Array
     n_domains: int
     gaps: Gaps | None = None
-    known: Known | None = None
+    known: Knowledge | None = None
 
 
 @dataclass(frozen=True, eq=False)

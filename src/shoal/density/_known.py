@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.isotonic import isotonic_regression
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.density._gaussian import Density, Rows
 from shoal.probability import TINY
 
@@ -59,7 +59,7 @@ def draws(rows: Rows) -> Array | None:
     return part
 
 
-def constrain(mix: Array, known: Known | None) -> Array:
+def constrain(mix: Array, known: Knowledge | None) -> Array:
     """Mixes with the known shares; those of a known order are pooled until they fit."""
     if known is None:
         return mix

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import Evidence, rank_clusters, smooth
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
@@ -93,7 +93,7 @@ def climb_out_of_fold(model: Any, given: DiagnosedRows, folds: Array) -> OutOfFo
     return OutOfFold(class_given_x, corners, weight)
 
 
-def judge_known(model: Any, X: Array, codes: Array, known: Known) -> KnownClasses:
+def judge_known(model: Any, X: Array, codes: Array, known: Knowledge) -> KnownClasses:
     """What was known, and how far climbs agree that are not told of it."""
     order, rng = model.columns_.order(X, codes), np.random.default_rng(0)
     most = DECISIONS.search_rows

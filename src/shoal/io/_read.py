@@ -414,10 +414,10 @@ class Tabulation:
         return None if name is None else stripped(self.frame[name]).to_numpy()
 
     def _known(self) -> Any:
-        name = self.options.known
-        cells = [] if name is None else words(self.frame[name], self.options.missing)
-        cells = [None if cell == "-1" else cell for cell in cells]
-        return np.array(cells, object) if name else None
+        if self.options.known is None:
+            return None
+        cells = words(self.frame[self.options.known], self.options.missing)
+        return np.array([one if one != "-1" else None for one in cells], object)
 
     def _feature_names(self, schema: Schema) -> list[str]:
         if self.matrix is None or schema.names:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import normalize_rows
 from shoal.validation._rows import stratified_sample
@@ -26,13 +26,13 @@ class Constraints:
 
     Parameters
     ----------
-    known : Known
+    known : Knowledge
     codes : ndarray of shape (n,)
         Domain of each row, non-decreasing.
     n_domains : int
     """
 
-    def __init__(self, known: Known, codes: Array, n_domains: int) -> None:
+    def __init__(self, known: Knowledge, codes: Array, n_domains: int) -> None:
         self.known, self.codes = known, codes
         self.rows = known.rows
         self.classes = known.classes[self.rows]
@@ -170,7 +170,7 @@ def _solve_tilt(
 
 
 def sample_rows(
-    codes: Array, known: Known | None, max_rows: int, rng: np.random.Generator
+    codes: Array, known: Knowledge | None, max_rows: int, rng: np.random.Generator
 ) -> Array:
     """A stratified sample that leaves out no row whose class is known, if few are."""
     drawn = stratified_sample(codes, max_rows, rng)

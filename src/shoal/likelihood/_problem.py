@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.likelihood._known import Constraints
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import TINY, normalize_rows
@@ -59,7 +59,7 @@ class MixtureProblem:
     row_weight : ndarray of shape (n,)
         w_i, summing to 1.
     n_domains : int
-    known : Known, default=None
+    known : Knowledge, default=None
         What is known of classes.
     """
 
@@ -69,7 +69,7 @@ class MixtureProblem:
         codes: Array,
         row_weight: Array,
         n_domains: int,
-        known: Known | None = None,
+        known: Knowledge | None = None,
     ) -> None:
         self.design = design
         self.codes = codes

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from shoal._features import ROWS_PER_COLUMN, few_components, is_wide
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._known import sample_rows
 from shoal.likelihood._problem import MixtureProblem
@@ -33,7 +33,7 @@ class TrainingRows:
         For the expansion of that name.
     log_domain_given_x : ndarray of shape (n, n_domains) or None
         Its out-of-fold output for these rows.
-    known : Known or None
+    known : Knowledge or None
         What is known of their classes.
     """
 
@@ -43,7 +43,7 @@ class TrainingRows:
     domain_weight: Array
     discriminator: Any = None
     log_domain_given_x: Array | None = None
-    known: Known | None = None
+    known: Knowledge | None = None
 
     @property
     def n_rows(self) -> int:

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._known import Given, Known, read_known, too_few_classes
+from shoal._known import Given, Knowledge, read_known, too_few_classes
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
@@ -256,7 +256,7 @@ class DomainMixture(HearsLooks):
         codes: Array,
         names: Array,
         sample_weight: Any,
-        known: Known | None,
+        known: Knowledge | None,
         options: SearchOptions,
         rng: np.random.Generator,
     ) -> tuple[TrainingRows, Fit]:
@@ -337,7 +337,7 @@ class DomainMixture(HearsLooks):
         codes: Array,
         names: Array,
         sample_weight: Any,
-        known: Known | None = None,
+        known: Knowledge | None = None,
     ) -> TrainingRows:
         """Rows without constant columns, in an order only their content decides."""
         self.weighted_ = sample_weight is not None
@@ -393,7 +393,7 @@ class DomainMixture(HearsLooks):
         prevalence: Array,
         names: Array,
         weight: Array,
-        known: Known | None,
+        known: Knowledge | None,
     ) -> Array:
         """Store the fit with its classes in canonical order, which is returned."""
         if known is not None:

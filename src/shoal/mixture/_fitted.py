@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from shoal._known import Known
+from shoal._known import Knowledge
 from shoal._novelty import Novelty
 from shoal._unknown import fit_familiar
 from shoal.analysis._resample import Resampler
@@ -119,7 +119,7 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
             weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
         return OutOfFold(class_given_x, corners, weight)
 
-    def _keep_known(self, X: Any, codes: Array, known: Known) -> None:
+    def _keep_known(self, X: Any, codes: Array, known: Knowledge) -> None:
         """Keep what was known, and how far fits agree that are not told of it."""
         self._keep_labels(X, codes, known)
         folds = folds_of_known(known, SETTINGS.known_folds)
@@ -137,7 +137,7 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
             posterior[rows.X[own == fold]] = normalize_rows(given_x * T)
         self.known_ = remember(known, X, codes, posterior[known.rows], folds)
 
-    def _rows_to_judge(self, X: Any, codes: Array, known: Known) -> TrainingRows:
+    def _rows_to_judge(self, X: Any, codes: Array, known: Knowledge) -> TrainingRows:
         """Numbers of rows, as rows: some of all, and those whose class is known."""
         order = canonical_rows(self._familiar_space(X), codes)
         rng = np.random.default_rng(0)

@@ -59,7 +59,7 @@ CLASSES = {
     "GivenClusters": "shoal.stages.discretize._masses",
     "KMeansDiscretizer": "shoal.stages.discretize._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",
-    "Known": "shoal._known",
+    "Knowledge": "shoal._known",
     "KnownClasses": "shoal.base._known",
     "Novelty": "shoal._novelty",
     "Penalties": "shoal.likelihood._problem",
