@@ -146,7 +146,7 @@ def test_of_many_rows_a_sample_scatters_like_all_of_them(monkeypatch, seed):
         n_domains=4,
         n_features=4,
         separation=1.5,
-        domain_sizes=[1, 20, 40, 60],
+        domain_sizes=[1, 4, 8, 12],
         random_state=seed,
     )
     model = DomainMixture(3, search=False, random_state=0).fit(X, domains)
@@ -156,9 +156,8 @@ def test_of_many_rows_a_sample_scatters_like_all_of_them(monkeypatch, seed):
         _resampled, "SETTINGS", replace(_resampled.SETTINGS, refit_rows=2_000)
     )
     part = model.bootstrap(X, domains, **ask)
-    ratio = part.draws.std(axis=0).mean(axis=1) / whole.draws.std(axis=0).mean(axis=1)
-    assert ratio.min() > 0.75
-    assert ratio.max() < 1.5  # of the thin domain, which gives all its rows, more
+    ratio = part.draws.std(axis=0).mean() / whole.draws.std(axis=0).mean()
+    assert 0.75 < ratio < 1.35  # unshrunk it would be 2
     assert_allclose(part.draws.sum(axis=2), 1)
     assert_allclose(part.co_assignment.mean(), whole.co_assignment.mean(), atol=0.02)
     order = np.random.default_rng(1).permutation(len(X))

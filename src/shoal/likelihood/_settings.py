@@ -212,6 +212,8 @@ class MixtureSettings:
     # Of more rows a sample is resampled, where nothing is in doubt: 200 refits of
     # 200,000 rows took ten times as long as the fit.
     refit_rows: int = 12_000
+    # Of fewer rows than these a domain gives all it has.
+    refit_least: int = 50
     refit_frozen: int = 20
     refit_tol: float = 1e-7
     # Resamples that are asked for a solution of their own, and the share of rows in

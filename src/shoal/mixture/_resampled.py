@@ -18,7 +18,7 @@ from shoal.likelihood._starts import (
 )
 from shoal.probability import TINY, domain_given_class, normalize_rows
 from shoal.validation import row_weights
-from shoal.validation._rows import canonical_rows, stratified_sample
+from shoal.validation._rows import canonical_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -29,14 +29,29 @@ def refits_of(
     """Refits to all rows or, of very many that leave no doubt, to a sample of them."""
     if len(codes) > SETTINGS.refit_rows and weight is None:
         order = canonical_rows(estimator._familiar_space(X), codes)
-        rng = np.random.default_rng(0)
-        numbers = order[stratified_sample(codes[order], SETTINGS.refit_rows, rng)]
-        told = estimator._known_of(X, codes) is not None
-        if not told and len(np.unique(codes[numbers])) == len(np.unique(codes)):
+        numbers = order[same_part_of_each(codes[order], SETTINGS.refit_rows)]
+        if estimator._known_of(X, codes) is None:
             refit = MixtureRefit(estimator, X[numbers], codes[numbers])
             if not refit.doubtful:
                 return ScaledRefit(refit, X, codes, codes[numbers])
     return MixtureRefit(estimator, X, codes, weight)
+
+
+def same_part_of_each(codes: Array, n_rows: int) -> Array:
+    """Numbers of about ``n_rows`` rows, of each domain the same part, but some of all.
+
+    ``codes`` is sorted.
+    """
+    rng = np.random.default_rng(0)
+    sizes = np.bincount(codes)
+    quota = np.ceil(sizes * (n_rows / len(codes))).astype(int)
+    quota = np.maximum(quota, np.minimum(sizes, SETTINGS.refit_least))
+    starts = np.cumsum(sizes) - sizes
+    picks = [
+        start + rng.choice(size, some, replace=False)
+        for start, size, some in zip(starts, sizes, quota, strict=True)
+    ]
+    return np.sort(np.concatenate(picks))
 
 
 class MixtureRefit:
@@ -192,7 +207,7 @@ class ScaledRefit:
         estimator = refit.estimator
         self.design = estimator.features_.transform(estimator._used_columns(X))
         self.step = np.sqrt(len(sampled) / len(codes))
-        # a thin domain gives all its rows: what it scatters by is not to be shrunk
+        # a thin domain gives more of its rows, and scatters by less
         n_domains = len(estimator.domain_weight_)
         counts = [np.bincount(c, minlength=n_domains) for c in (sampled, codes)]
         self.steps = np.sqrt(counts[0] / np.maximum(counts[1], 1))[:, None]
