@@ -152,8 +152,8 @@ def test_one_more_class_explains_what_too_few_leave(seed):
 
 
 def test_two_witnesses_who_disagree_withhold_clear():
-    def tell(share, *by_class, silent=False):
-        both = {"by": "looks", "silent": silent, "agreement": share,
+    def tell(share, *by_class, silent=False, lead=0.0):
+        both = {"by": "looks", "silent": silent, "agreement": share, "lead": lead,
                 "by_class": np.array(by_class), "n_rows": 200}  # fmt: skip
         return find_witnesses(case(witnesses=both))
 
@@ -170,6 +170,10 @@ def test_two_witnesses_who_disagree_withhold_clear():
     assert tell(little, 0.1, 0.2, 0.3).status == "fail"
     # shift that tells nothing of held-out rows cannot contradict
     assert tell(little, 0.1, 0.2, 0.3, silent=True).status == "caution"
+    # nor can one that tells domains far worse
+    lead = THRESHOLDS.overruled
+    assert tell(little, 0.1, 0.2, 0.3, lead=lead).status == "caution"
+    assert tell(little, 0.1, 0.2, 0.3, lead=0.99 * lead).status == "fail"
 
 
 def test_witnesses_are_heard_where_both_spoke(seed):
@@ -184,6 +188,10 @@ def test_witnesses_are_heard_where_both_spoke(seed):
         [same[model.labels_ == y].mean() for y in range(2)]
     )
     assert both["n_rows"] == len(X)
+    (better, error), (worse, other) = sorted(model.route_.gain.values())[::-1]
+    lead = (better - worse) / np.hypot(error, other)
+    assert both["lead"] == pytest.approx(lead)
+    assert model.route_.reason == "better"
     one = DomainMixture(2, by="shift", random_state=seed).fit(X, domains)
     assert (
         diagnose(one, X, domains, **QUICK, random_state=seed).numbers["witnesses"]

@@ -114,8 +114,10 @@ def find_witnesses(case: Case) -> Finding | None:
     )
     topic = Topic("witnesses", RICH)
     status = "ok"
-    if share < THRESHOLDS.witnesses_fail and not both["silent"]:
-        status = "fail"  # who has nothing to say cannot contradict
+    # who has nothing to say, or is overruled beyond doubt, cannot contradict
+    heard = not both["silent"] and both["lead"] < THRESHOLDS.overruled
+    if share < THRESHOLDS.witnesses_fail and heard:
+        status = "fail"
     elif share < THRESHOLDS.witnesses_caution:
         status = "caution"
     if status == "ok":
