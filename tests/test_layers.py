@@ -12,7 +12,7 @@ SRC = Path(shoal.__file__).parents[1]
 FLOORS = (
     ("exceptions", "probability", "_lazy", "_palette", "_progress", "_threads"),
     ("validation",),
-    ("_features", "_novelty", "_unknown"),
+    ("_features", "_known", "_novelty", "_unknown"),
     ("stages",),
     ("_rank", "_words", "likelihood"),
     ("analysis",),

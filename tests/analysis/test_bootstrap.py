@@ -15,7 +15,8 @@ from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, optimize
-from shoal.mixture._fitted import MixtureRefit
+from shoal.mixture import _resampled
+from shoal.mixture._resampled import MixtureRefit
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer
@@ -135,6 +136,48 @@ def test_resamples_that_may_end_elsewhere_look_for_their_own(clouds, seed):
     refit.doubtful = False
     near = [refit(np.random.default_rng(s)).prevalence for s in range(20)]
     assert wide.draws.std(axis=0).mean() > 1.3 * np.std(near, axis=0).mean()
+
+
+def test_of_many_rows_a_sample_scatters_like_all_of_them(monkeypatch, seed):
+    """Steps of m rows, shrunk by sqrt(m / n), have the variance of refits to all n."""
+    X, domains, _ = make_latent_shift(
+        8_000,
+        n_classes=3,
+        n_domains=4,
+        n_features=4,
+        separation=1.5,
+        domain_sizes=[1, 4, 8, 12],
+        random_state=seed,
+    )
+    model = DomainMixture(3, search=False, random_state=0).fit(X, domains)
+    ask = {"n_resamples": 60, "random_state": 0}
+    whole = model.bootstrap(X, domains, **ask)
+    monkeypatch.setattr(
+        _resampled, "SETTINGS", replace(_resampled.SETTINGS, refit_rows=2_000)
+    )
+    part = model.bootstrap(X, domains, **ask)
+    ratio = part.draws.std(axis=0).mean() / whole.draws.std(axis=0).mean()
+    assert 0.75 < ratio < 1.35  # unshrunk it would be 2
+    assert_allclose(part.draws.sum(axis=2), 1)
+    assert_allclose(part.co_assignment.mean(), whole.co_assignment.mean(), atol=0.02)
+    order = np.random.default_rng(1).permutation(len(X))
+    again = model.bootstrap(X[order], domains[order], **ask)
+    assert_allclose(again.draws, part.draws)
+    assert_array_equal(again.co_assignment, part.co_assignment[order])
+
+
+@pytest.mark.filterwarnings("ignore::shoal.exceptions.ShoalWarning")
+def test_a_fit_in_doubt_is_refitted_to_all_rows(monkeypatch):
+    X, domains, _ = make_latent_shift(
+        600, kind="no_shift", n_classes=3, n_domains=4, n_features=4, random_state=0
+    )
+    lost = DomainMixture(3, search=False, random_state=0).fit(X, domains)
+    whole = lost.bootstrap(X, domains, n_resamples=4, random_state=0)
+    monkeypatch.setattr(
+        _resampled, "SETTINGS", replace(_resampled.SETTINGS, refit_rows=300)
+    )
+    again = lost.bootstrap(X, domains, n_resamples=4, random_state=0)
+    assert_array_equal(again.draws, whole.draws)
 
 
 def test_weights_are_a_copy_of_the_rows(clouds):

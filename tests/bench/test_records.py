@@ -165,6 +165,19 @@ def test_new_domains_are_read_as_rows_allow():
     assert found["worst_error_at_1000"] <= 0.02
 
 
+def test_updates_say_no_class_where_none_is():
+    """Nor much drift; a class with 40% of two domains is found, and a moved column."""
+    cells = json.loads((RESULTS / "update.json").read_text())["summary"].values()
+    still = [cell["nothing"] for cell in cells]
+    assert sum(one["updates"] for one in still) >= 200
+    assert not any(one["new_class"] for one in still)
+    for key in ("mix_moved", "looks_moved"):
+        assert sum(one[key] for one in still) / len(still) <= 0.05
+    for cell in cells:
+        assert cell["40% unseen"]["new_class"] >= 0.8
+        assert cell["looks moved"]["right_column"] >= 0.8
+
+
 def test_components_find_the_classes_where_all_columns_find_the_domains():
     record = json.loads((RESULTS / "wide.json").read_text(encoding="utf-8"))
     found = {

@@ -213,7 +213,7 @@ def test_interrupted_resumed_and_the_same(cli, photos, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_workers_of_a_cluster_train_the_same(cli, photos, tmp_path):
+def test_workers_of_a_cluster_train_the_same(cli, shoal, photos, tmp_path):
     """But for rounding, which 18 layers on 8 images of 8 x 8 pixels make large soon.
 
     So the two steps of one epoch are compared; for more see tests/vision.
@@ -221,8 +221,9 @@ def test_workers_of_a_cluster_train_the_same(cli, photos, tmp_path):
     pytest.importorskip("ray")
     options = [*TRAIN, "--epochs", 1, "--learning-rate", 0.01]
     assert cli(*options, "--out", "here").code == 0
-    ended = cli(*options, "--engine", "ray", "--workers", 2, "--out", "there")
-    assert ended.code == 0, ended.stderr
+    there = (*options, "--engine", "ray", "--workers", 2, "--out", "there")
+    ended = shoal(*map(str, there))
+    assert ended.returncode == 0, ended.stderr
     assert "training on Ray (2 workers); checkpoint there/checkpoints" in ended.stderr
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
         "encoder.safetensors",
@@ -551,5 +552,5 @@ def test_the_smallest_batch_is_not_halved(cli, photos, weights, monkeypatch):
     ended = cli(*embed_with(weights, "--batch", 1))
     assert "a batch of 1 image does not fit" in ended.stderr
     assert "hint: a smaller --size" in ended.stderr
-    ended = cli("pretrain", "photos", "--batch", 2, "--device", "cpu")
+    ended = cli(*TRAIN, "--batch", 2)
     assert "hint: a smaller --size" in ended.stderr

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli._models import estimator_for
 from shoal.cli._output import Output
+from shoal.cli._told import n_known, told
 
 if TYPE_CHECKING:
     from shoal.cli._fit import Settings
@@ -35,8 +36,10 @@ def fit_again(
     if settings.n_reruns:
         most = k + 1 if settings.work.looks else n_domains
         numbers |= {n for n in (k - 1, k + 1) if 2 <= n <= most}
+    numbers = {n for n in numbers if n >= n_known(table)}
     plans += [(n, seed) for n in sorted(numbers)]
     for done, (n_classes, own) in enumerate(plans):
         output.at.advance(done / len(plans))
         work = replace(settings.work, seed=own)
-        yield estimator_for(table, n_classes, work).fit(table.X, table.domains)
+        again = estimator_for(table, n_classes, work)
+        yield again.fit(table.X, table.domains, **told(table, again))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli import _runs
+from shoal.cli import _runs, _told
 from shoal.cli._again import fit_again, said_of
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
@@ -68,6 +68,9 @@ class Fitting(Classes):
         "from where classes match.",
         metavar="FILE|RUN",
     )
+    known: str | None = working(
+        None, "Column of the classes that are known of some rows.", metavar="COL"
+    )
     reruns: int = working(
         0, "Fits from other seeds, and with k-1 and k+1, for the report.", min=0
     )
@@ -115,6 +118,7 @@ def fit(
             n_reruns=how.reruns,
             tree=how.tree,
             more_stages=encoder.plan(),
+            known=how.known,
         )
         encoder.refuse_unused()
         folder = results.out or Path(f"shoal-{name_of(data)}")
@@ -136,7 +140,7 @@ def fit(
         output.found(found_by(fitted, summary))
         show_results(output)
         show_next(output, folder, report=report)
-        if not work.looks:  # rows look different all the same
+        if not work.looks and how.known is None:  # else there is more to go by
             _refuse_no_signal(fitted.diagnosis, images=rows.embedded is not None)
 
 
@@ -164,6 +168,7 @@ class Settings:
     n_reruns: int = 0
     tree: bool = False
     more_stages: Mapping[str, str] = field(default_factory=dict)
+    known: str | None = None  # column of known classes
     learn: Callable[[Any, "Table"], Any] | None = None  # instead of the estimator's fit
 
 
@@ -207,11 +212,14 @@ def rows_to_fit(
     """The rows of a fit, read whole or in parts; images as features of a network."""
     work = settings.work
     refuse_unfit(encoder, work)
+    _told.refuse_clash_of_known(settings.known, source)
+    if settings.known and place.in_parts(data, whole=source.sample is None):
+        _told.refuse_known_in_parts(settings.known)
     source = with_gaps(source, work)
     output.begin("read")
     with opened(output, data, source, work, place) as parts:
         if parts is None:
-            table = read(output, data, source, work.seed)
+            table = read(output, data, source, work.seed, known=settings.known)
         else:
             table, settings = parts.table, replace(settings, learn=parts.learn)
         how = {"work": work, "skip_bad": source.skip_bad}
@@ -270,16 +278,14 @@ def find_classes(
 
 def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, Any]:
     """The fitted model, and the choice of the number of classes if there was one."""
-    import numpy as np
-
     refuse_images(table)
     if not settings.work.looks:
-        _refuse_too_many(settings.k, len(np.unique(np.asarray(table.domains))))
+        _told.refuse_too_many(settings.k, table)
     choice = None
     if settings.k is None:
         output.begin("choose")
         choice = choose_k(table, settings.work)
-    k = settings.k if choice is None else choice.n_classes
+    k = settings.k if choice is None else _told.at_least(choice.n_classes, table)
     output.begin("fit")
     model = _fit_or_refuse(estimator_for(table, k, settings.work), table, settings)
     if choice is not None and choice.n_classes is None:
@@ -297,21 +303,13 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     try:
         if settings.learn is not None:
             return settings.learn(estimator, table)
-        return estimator.fit(table.X, table.domains)
+        return estimator.fit(table.X, table.domains, **_told.told(table, estimator))
     except CodedError:
         raise
     except ValueError as error:
         text, _, hint = str(error).partition("; ")
         hint = hint or "see what was read with `shoal check`"
         raise CommandError("E164", text, hint) from error
-
-
-def _refuse_too_many(k: int | None, n_domains: int) -> None:
-    """Raise E112 for more classes than domains can tell apart."""
-    if k is not None and k > n_domains:
-        text = f"{k} classes cannot be separated with {n_domains} domains"
-        hint = f"use --k {n_domains} or less, a finer domain column, or --by looks"
-        raise CommandError("E112", text, hint)
 
 
 def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:

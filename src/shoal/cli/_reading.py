@@ -46,14 +46,18 @@ def name_of(data: Sequence[str]) -> str:
 
 
 def read(
-    output: Output, data: Sequence[str], source: ReadOptions, seed: int
+    output: Output,
+    data: Sequence[str],
+    source: ReadOptions,
+    seed: int,
+    known: str | None = None,
 ) -> "Table":
     """The table of a command; what reading noticed is said as warnings."""
     import shoal.io
 
     _refuse_split_names(data, source)
     refuse_clash(source)
-    table = shoal.io.read(one_or_all(data), seed=seed, **vars(source))
+    table = shoal.io.read(one_or_all(data), seed=seed, known=known, **vars(source))
     if table.kind != "images":
         refuse_of_images(source)
     output.warn_all(table.messages)
@@ -135,7 +139,7 @@ def _without_empty_bags(output: Output, table: "Table") -> "Table":
 
 def rows_of(table: "Table", kept: Any, **more: Any) -> "Table":
     """The table with some of its rows; ``more`` has what is known of them already."""
-    names = ("domains", "ids", "labels", "places")
+    names = ("domains", "ids", "labels", "places", "known")
     columns = {name: _taken(getattr(table, name), kept) for name in names}
     return replace(table, **columns, **more)
 

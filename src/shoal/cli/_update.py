@@ -125,7 +125,7 @@ def read_rows(
 
 
 @dataclass(frozen=True)
-class Source:
+class LearnedFile:
     """A file of rows that a model has learned from."""
 
     path: str
@@ -140,12 +140,12 @@ class Source:
         return None
 
 
-def sources_of(record: dict[str, Any]) -> list[Source] | None:
+def sources_of(record: dict[str, Any]) -> list[LearnedFile] | None:
     """Files that a run has learned from; None where one of them is not known."""
     recorded = record.get("learned_from") or [record.get("source")]
     try:
         return [
-            Source(str(one["path"]), str(one["fingerprint"]), one.get("domain"))
+            LearnedFile(str(one["path"]), str(one["fingerprint"]), one.get("domain"))
             for one in recorded
         ]
     except (KeyError, TypeError):
@@ -158,7 +158,7 @@ class Known:
 
     Attributes
     ----------
-    sources : list of Source or None
+    sources : list of LearnedFile or None
         None where nobody knows all of them.
     before : pair of rows and domains, Intervals or None
     has_rows : bool
@@ -166,7 +166,7 @@ class Known:
         The run.json of the run.
     """
 
-    sources: list[Source] | None
+    sources: list[LearnedFile] | None
     before: Any
     has_rows: bool
     record: dict[str, Any]
@@ -180,7 +180,7 @@ class Known:
         record = _record_of(run)
         sources = sources_of(record)
         if joining.before:
-            sources = [Source(one, _digest(one)) for one in joining.before]
+            sources = [LearnedFile(one, _digest(one)) for one in joining.before]
         places = [one.found(run) for one in sources or ()]
         if not places or None in places:
             return cls(sources, drawn_intervals(run, loaded.model), False, record)
@@ -305,7 +305,7 @@ def details_of(
     """What run.json says: files of all rows, and every update so far."""
     paths = [Path(one) for one in data]
     new = [
-        vars(Source(str(one), digest_file(one), joining.domain_name))
+        vars(LearnedFile(str(one), digest_file(one), joining.domain_name))
         for one in paths
         if one.is_file()
     ]

@@ -13,7 +13,7 @@ from shoal.counts._search import SearchesBags, draw_seed
 from shoal.counts._settings import SETTINGS
 from shoal.density import DensityMixture
 from shoal.mixture import DomainMixture
-from shoal.mixture._route import ROUTES
+from shoal.mixture._options import ROUTES
 from shoal.probability import canonical_order
 from shoal.validation import check_choice, check_whole, check_X_domains, is_sparse
 

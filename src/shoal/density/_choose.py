@@ -23,6 +23,7 @@ from shoal.density._gaussian import (
     find_gaps,
     without_drift,
 )
+from shoal.density._known import blind, own_class
 from shoal.density._starts import (
     DensityOptions,
     DensityStart,
@@ -31,9 +32,10 @@ from shoal.density._starts import (
     continue_from,
     make_prior,
 )
+from shoal.likelihood._known import sample_rows
 from shoal.probability import TINY, HeldOut, domain_given_class
 from shoal.validation import row_weights
-from shoal.validation._rows import fold_of_rows, stratified_sample
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -77,6 +79,7 @@ def take(rows: Rows, which: Array) -> Rows:
         codes=rows.codes[which],
         weight=rows.weight[which],
         gaps=gaps,
+        known=None if rows.known is None else rows.known.take(which),
     )
 
 
@@ -116,7 +119,7 @@ def log_domain_given_x(rows: Rows, density: Density) -> Array:
     logs += np.log(np.maximum(density.mix.mean(axis=0), TINY))
     class_given_x = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     corners = domain_given_class(density.mix)
-    own = np.einsum("ny,ny->n", class_given_x, corners.T[rows.codes])
+    own = own_class(rows, class_given_x, corners)
     return np.asarray(np.log(np.maximum(own, TINY)))
 
 
@@ -130,7 +133,7 @@ def search_sample(rows: Rows, rng: np.random.Generator) -> Rows:
     if len(rows.X) <= DECISIONS.search_rows:
         return rows
     which = np.zeros(len(rows.X), dtype=bool)
-    which[stratified_sample(rows.codes, DECISIONS.search_rows, rng)] = True
+    which[sample_rows(rows.codes, rows.known, DECISIONS.search_rows, rng)] = True
     return take(rows, which)
 
 
@@ -318,7 +321,7 @@ def pick_n_classes(
     curve : dict of int to HeldOut
         What the choice was made by.
     """
-    some = search_sample(rows, rng)
+    some = blind(search_sample(rows, rng))
     folds = fold_of_rows(some.codes, DECISIONS.n_folds, rng)
     options = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
     known: dict[int, Judged] = {}

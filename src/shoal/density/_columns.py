@@ -1,17 +1,19 @@
 """Columns as the densities see them: standardized, gaps marked, wide tables reduced."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 
+from shoal._known import Knowledge
 from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import LOG_2_PI, Gaps, Rows, find_gaps
 from shoal.exceptions import SubsampleWarning
+from shoal.likelihood._known import sample_rows
 from shoal.validation import varying_columns
-from shoal.validation._rows import canonical_rows, sort_rows, stratified_sample
+from shoal.validation._rows import canonical_rows, sort_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -109,14 +111,16 @@ def read_table(
     weight: Array | None,
     max_rows: int,
     rng: np.random.Generator,
+    known: Knowledge | None = None,
 ) -> tuple[Columns, Rows]:
     """Columns of a table, and its rows in canonical order, a sample of too many."""
     varying = varying_columns(fill_gaps(X))
     rough = standard_columns(X, varying, weight)
     rows = sort_rows(X, np.nan_to_num(rough.standardize(X)), codes, weight)
     X, codes, weight = rows.X, rows.codes, rows.weight
+    known = None if known is None else known.take(rows.order)
     if len(X) > max_rows:
-        which = stratified_sample(codes, max_rows, rng)
+        which = sample_rows(codes, known, max_rows, rng)
         warnings.warn(
             f"fitted on {len(which)} of {len(X)} rows (max_rows={max_rows})",
             SubsampleWarning,
@@ -124,9 +128,10 @@ def read_table(
         )
         X, codes = X[which], codes[which]
         weight = None if weight is None else weight[which]
+        known = None if known is None else known.take(which)
     columns = standard_columns(X, varying, weight)
     columns = reduce_columns(columns, X, int(rng.integers(2**31 - 1)))
-    return columns, columns.rows(X, codes, weight, n_domains)
+    return columns, replace(columns.rows(X, codes, weight, n_domains), known=known)
 
 
 def standard_columns(X: Array, varying: Array, weight: Array | None) -> Columns:

@@ -66,6 +66,8 @@ class Decisions:
     search_rows : int
         Starts climb, and choices are made, on a sample of this size; the last climb
         uses all rows.
+    known_folds : int
+        Folds of the known rows that are left out to see how far the rest agrees.
     collapsed : float
         A class with a smaller share holds almost no rows.
     block_rows : int
@@ -95,6 +97,7 @@ class Decisions:
     most_classes: int = 15
     patience: int = 3
     search_rows: int = 10_000
+    known_folds: int = 5
     collapsed: float = 1e-3
     block_rows: int = 16_384
 

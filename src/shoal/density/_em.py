@@ -21,6 +21,7 @@ from shoal.density._gaussian import (
     fill_in,
     without_drift,
 )
+from shoal.density._known import constrain, draws, restrict
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
@@ -88,12 +89,13 @@ def _expect(rows: Rows, density: Density, apart: Distances) -> Expected:
     logs = apart.log_density(density.tail)
     log_mix = np.log(np.maximum(density.mix, TINY))[:, density.owner]
     logs += (log_mix + np.log(density.share))[rows.codes]
+    size = restrict(logs, rows, density)
     top = np.ascontiguousarray(logs.T).max(axis=0)[:, None]  # faster than along rows
     given = np.exp(logs - top)
     total = given @ np.ones((given.shape[1], 1))
     given /= total
     pull = apart.pull(density.tail)
-    return Expected(given, pull, (np.log(total) + top)[:, 0])
+    return Expected(given, pull, (np.log(total) + top)[:, 0] / size)
 
 
 # ---- the M step ------------------------------------------------------------------
@@ -123,9 +125,10 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     n_classes = int(owner.max()) + 1
     member = np.eye(n_classes)[owner]
     by_component = mass.sum(axis=0)
+    part = draws(rows)
+    drawn = (mass if part is None else mass * part[:, None]) @ member
     counts = np.stack(
-        [np.bincount(rows.codes, one, rows.n_domains) for one in (mass @ member).T],
-        axis=1,
+        [np.bincount(rows.codes, one, rows.n_domains) for one in drawn.T], axis=1
     )
     common = counts.sum(axis=0) / counts.sum()
     if np.isinf(prior.mix_rows):
@@ -137,7 +140,7 @@ def _mixes(rows: Rows, mass: Array, owner: Array, prior: Prior) -> tuple[Array, 
     share = np.divide(
         by_component, by_class, out=1 / member.sum(axis=0)[owner], where=by_class > 0
     )
-    return mix, np.maximum(share, TINY)
+    return constrain(mix, rows.known), np.maximum(share, TINY)
 
 
 def _moments(

@@ -11,12 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from shoal._known import Given, Knowledge, read_known, too_few_classes
 from shoal._novelty import novelty_quantiles
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
-from shoal.base._hooks import FitsRows, made_up_rows
+from shoal.base._hooks import made_up_rows
+from shoal.base._known import FitsKnown
 from shoal.density._choose import Chosen, find_solution, pick_n_classes
 from shoal.density._columns import fill_gaps, read_table
 from shoal.density._decisions import DECISIONS
@@ -29,15 +31,18 @@ from shoal.density._gaussian import (
     expected_rows,
     reorder,
 )
-from shoal.density._refit import climb_out_of_fold, evidence_on_a_sample, resampler
-from shoal.density._starts import DensityOptions, check_tail
+from shoal.density._refit import (
+    climb_out_of_fold,
+    evidence_on_a_sample,
+    judge_known,
+    resampler,
+)
+from shoal.density._starts import DensityOptions, read_options
 from shoal.density._strangers import strangers_to
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
 from shoal.validation import (
-    check_real,
     check_sample_weight,
-    check_whole,
     check_X_domains,
     encode_domains,
     resolve_domain_weight,
@@ -46,7 +51,7 @@ from shoal.validation import (
 Array = np.ndarray[Any, Any]
 
 
-class DensityMixture(FitsRows, FittedDensity):
+class DensityMixture(FitsKnown, FittedDensity):
     """Discover classes by their densities, with a mix of classes for each domain.
 
     p_d(x) = sum_y p_d(y) p(x|y): each class is one or several Gaussians (or t
@@ -121,6 +126,8 @@ class DensityMixture(FitsRows, FittedDensity):
     converged_ : bool
     weighted_ : bool
         Whether fit was given ``sample_weight``.
+    known_ : KnownClasses or None
+        What fit was told of classes (``labels``), and how far the rest agrees.
     columns_, density_, n_classes_, n_features_in_, class_names_
 
     See Also
@@ -185,46 +192,32 @@ class DensityMixture(FitsRows, FittedDensity):
         self.domain_weight = domain_weight
         self.random_state = random_state
 
-    def _fit(self, X: Any, domains: Any, sample_weight: Any) -> Self:
-        options = self._options()
+    def _fit(
+        self, X: Any, domains: Any, sample_weight: Any, given: Given | None = None
+    ) -> Self:
+        options = read_options(self)
         X, codes, names = check_X_domains(self, X, domains, allow_nan=True)
+        known = read_known(given, codes, names)
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        rows, weight = self._training_rows(X, codes, names, sample_weight, rng)
+        rows, weight = self._training_rows(X, codes, names, sample_weight, rng, known)
         n_classes = self._resolve_n_classes(rows, options, rng)
         kinds = self._kinds(rows)
         solution = find_solution(rows, n_classes, kinds, self.drift, options, rng)
-        self._keep(solution, names, weight)
+        order = self._keep(solution, names, weight)
         self.novelty_quantiles_ = novelty_quantiles(self._novelty(X))
         self.strangers_ = strangers_to(self, X, codes, rng)
         self.labels_ = self._most_probable(X, codes)
+        self.known_ = None
+        if known is not None:
+            known = self._name_classes(known, order)
+            self._keep_labels(X, codes, known)
+            self.known_ = judge_known(self, X, codes, known)
         self._warn_about(solution)
         return self
 
     # ---- before the climb ---------------------------------------------------------
-
-    def _options(self) -> DensityOptions:
-        choices = {
-            "covariance": (self.covariance, ("auto", *KINDS)),
-            "drift": (self.drift, ("auto", True, False)),
-        }
-        for name, (value, allowed) in choices.items():
-            if not isinstance(value, (str, bool)) or value not in allowed:
-                shown = ", ".join(map(str, allowed))
-                raise ValueError(f"{name} must be one of {shown}, got {value!r}")
-        whole = ("n_components", "n_init", "max_iter", "max_rows")
-        check_whole(1, **{name: getattr(self, name) for name in whole})
-        check_real(0, tol=self.tol)
-        if self.n_classes is not None:
-            check_whole(2, n_classes=self.n_classes)
-        return DensityOptions(
-            n_components=self.n_components,
-            tail=check_tail(self.tail),
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
 
     def _training_rows(
         self,
@@ -233,6 +226,7 @@ class DensityMixture(FitsRows, FittedDensity):
         names: Array,
         sample_weight: Any,
         rng: np.random.Generator,
+        known: Knowledge | None = None,
     ) -> tuple[Rows, Array]:
         """Rows in an order that only their content decides, and q(d)."""
         self.weighted_ = sample_weight is not None
@@ -242,7 +236,7 @@ class DensityMixture(FitsRows, FittedDensity):
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
         self.columns_, rows = read_table(
-            X, codes, len(names), sample_weight, self.max_rows, rng
+            X, codes, len(names), sample_weight, self.max_rows, rng, known
         )
         return rows, weight
 
@@ -251,7 +245,10 @@ class DensityMixture(FitsRows, FittedDensity):
     ) -> int:
         self.held_out_: dict[str, tuple[float, float]] = {}
         self.held_out_rows_: dict[str, tuple[float, float]] = {}
+        least = 0 if rows.known is None else len(rows.known.names)
         if self.n_classes is not None:
+            if self.n_classes < least:
+                raise too_few_classes(self.n_classes, rows.known)
             count = self.n_classes * self.n_components
             if count > len(rows.X):
                 raise ValueError(
@@ -263,7 +260,7 @@ class DensityMixture(FitsRows, FittedDensity):
         n_classes, curve = pick_n_classes(rows, kind, options, rng)
         for count, one in curve.items():
             self.held_out_[f"{count} classes"] = (one.mean, one.standard_error())
-        return n_classes
+        return max(n_classes, least)
 
     def _kinds(self, rows: Rows) -> tuple[str, ...]:
         """Covariances to choose from."""
@@ -276,8 +273,8 @@ class DensityMixture(FitsRows, FittedDensity):
 
     # ---- after the climb ----------------------------------------------------------
 
-    def _keep(self, solution: Chosen, names: Array, weight: Array) -> None:
-        """Store the solution with its classes in canonical order."""
+    def _keep(self, solution: Chosen, names: Array, weight: Array) -> Array:
+        """Store the solution with its classes in canonical order, which is returned."""
         fit = solution.fit
         order = canonical_order(fit.density.mix)
         self.density_ = reorder(fit.density, order)
@@ -295,6 +292,7 @@ class DensityMixture(FitsRows, FittedDensity):
         self.start_, self.history_ = solution.start, fit.history
         self.n_iter_ = len(fit.history)
         self.converged_ = fit.converged
+        return order
 
     def _warn_about(self, solution: Chosen) -> None:
         share = self.class_weight_
@@ -396,11 +394,12 @@ class DensityMixture(FitsRows, FittedDensity):
 
     def _told_apart(self) -> str:
         if self.identified_by_ == "looks":
-            return (
+            return self._with_known(
                 f"Classes by looks alone: {self.n_classes_} classes are more than "
                 f"{len(self.domains_)} domains can tell apart by their mix."
             )
-        return "Classes by looks: how rows look, with a mix of classes for each domain."
+        sentence = "Classes by looks: how rows look, with a mix of classes for each"
+        return self._with_known(f"{sentence} domain.")
 
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = super()._with_domain(domains, prevalence)

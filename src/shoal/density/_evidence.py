@@ -19,7 +19,12 @@ from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._estimator import DensityMixture
 from shoal.density._gaussian import Density, Rows, log_density, without_drift
-from shoal.density._starts import DensityOptions, continue_from, make_prior
+from shoal.density._starts import (
+    DensityOptions,
+    continue_from,
+    make_prior,
+    read_options,
+)
 from shoal.probability import TINY, HeldOut
 from shoal.validation import encode_domains
 from shoal.validation._rows import fold_of_rows
@@ -150,7 +155,7 @@ def _evidence(
     order = columns.order(X, codes)
     rows = columns.rows(X[order], codes[order], None, len(density.mix))
     rows = search_sample(rows, rng)
-    options = model._options()._replace(tail=model.tail_)
+    options = read_options(model)._replace(tail=model.tail_)
     prior = make_prior(rows, model.n_classes_, int(rng.integers(2**31 - 1)))
     start = DensityFit(density, expect(rows, density), 0.0, [], True)
     fit = continue_from(rows, start, prior, options)

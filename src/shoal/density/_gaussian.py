@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
 
+from shoal._known import Knowledge
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]
@@ -198,6 +199,8 @@ class Rows:
     n_domains : int
     gaps : Gaps or None
         Where values miss.
+    known : Knowledge or None
+        What is known of their classes.
     """
 
     X: Array
@@ -205,6 +208,7 @@ class Rows:
     weight: Array
     n_domains: int
     gaps: Gaps | None = None
+    known: Knowledge | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from shoal._known import Knowledge
 from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import Evidence, rank_clusters, smooth
 from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
+from shoal.base._known import KnownClasses, folds_of_known, remember
 from shoal.density._choose import best_shape, fit_without, moving, search_sample
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
@@ -23,7 +25,9 @@ from shoal.density._starts import (
     continue_from,
     kmeans_labels,
     make_prior,
+    read_options,
 )
+from shoal.likelihood._known import sample_rows
 from shoal.probability import HeldOut
 from shoal.validation import check_X_domains, row_weights
 from shoal.validation._rows import fold_of_rows
@@ -51,6 +55,7 @@ def resampler(model: Any, X: Array, codes: Array, weight: Array | None) -> Resam
     order = model.columns_.order(X, codes)
     weight = None if weight is None else weight[order]
     rows = model.columns_.rows(X[order], codes[order], weight, len(model.domains_))
+    rows = replace(rows, known=model._known_of(X[order], codes[order]))
     start, prior, options = _begin_again(model, rows)
 
     def refit(generator: np.random.Generator) -> Resample:
@@ -75,6 +80,7 @@ def climb_out_of_fold(model: Any, given: DiagnosedRows, folds: Array) -> OutOfFo
     """The climb repeated without each fold, from the fitted densities."""
     codes, n_folds = given.rows.codes, int(folds.max()) + 1
     rows = model.columns_.rows(given.X, codes, None, len(model.domains_))
+    rows = replace(rows, known=model._known_of(given.X, codes))
     start, prior, options = _begin_again(model, rows)
     shape = n_folds, *model.domain_given_class_.shape
     corners, weight = np.empty(shape), np.empty(shape[:2])
@@ -85,6 +91,28 @@ def climb_out_of_fold(model: Any, given: DiagnosedRows, folds: Array) -> OutOfFo
         class_given_x[test] = other._class_given_x(given.X[test])
         corners[fold], weight[fold] = other.domain_given_class_, other.class_weight_
     return OutOfFold(class_given_x, corners, weight)
+
+
+def judge_known(model: Any, X: Array, codes: Array, known: Knowledge) -> KnownClasses:
+    """What was known, and how far climbs agree that are not told of it."""
+    order, rng = model.columns_.order(X, codes), np.random.default_rng(0)
+    most = DECISIONS.search_rows
+    numbers = order[sample_rows(codes[order], known.take(order), most, rng)]
+    rows = model.columns_.rows(X[numbers], codes[numbers], None, len(model.domains_))
+    folds = folds_of_known(known, DECISIONS.known_folds)
+    own, told = folds[numbers], known.take(numbers)
+    posterior = np.full((len(folds), model.n_classes_), 1 / model.n_classes_)
+    member = np.eye(model.n_classes_)[model.density_.owner]
+    for fold in range(int(own.max()) + 1):
+        hidden = own == fold
+        part = replace(rows, known=told.without(hidden))
+        start, prior, options = _begin_again(model, part)
+        density = start.density
+        common = density.mix[part.codes][:, density.owner] * density.share
+        start.expected.component_given_x[hidden] = common[hidden]
+        found = continue_from(part, start, prior, options).expected.component_given_x
+        posterior[numbers[hidden]] = found[hidden] @ member
+    return remember(known, X, codes, posterior[known.rows], folds)
 
 
 def with_density(model: Any, density: Density) -> Any:
@@ -101,7 +129,7 @@ def with_density(model: Any, density: Density) -> Any:
 def evidence_on_a_sample(model: Any, X: Any, domains: Any, trials: Trials) -> Evidence:
     """Held-out likelihood of the domains for each number of classes, and stability."""
     X, codes, names = check_X_domains(model, X, domains, allow_nan=True)
-    rng, options = trials.rng, model._options()
+    rng, options = trials.rng, read_options(model)
     with threadpool_limits(1):
         rows, share = model._training_rows(X, codes, names, None, rng)
         kinds, rows = model._kinds(rows), search_sample(rows, rng)

@@ -12,7 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Expected, Prior, blank, climb
-from shoal.density._gaussian import Density, Rows
+from shoal.density._gaussian import KINDS, Density, Rows
+from shoal.density._known import by_nearest, named
+from shoal.validation import check_real, check_whole
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +34,29 @@ class DensityOptions(NamedTuple):
     n_init: int = 20
     max_iter: int = 300
     tol: float = 1e-5
+
+
+def read_options(estimator: Any) -> DensityOptions:
+    """What the parameters of a DensityMixture ask for, checked."""
+    given = estimator.get_params(deep=False)
+    choices = {"covariance": ("auto", *KINDS), "drift": ("auto", True, False)}
+    for name, allowed in choices.items():
+        value = given[name]
+        if not isinstance(value, (str, bool)) or value not in allowed:
+            shown = ", ".join(map(str, allowed))
+            raise ValueError(f"{name} must be one of {shown}, got {value!r}")
+    whole = ("n_components", "n_init", "max_iter", "max_rows")
+    check_whole(1, **{name: given[name] for name in whole})
+    check_real(0, tol=given["tol"])
+    if given["n_classes"] is not None:
+        check_whole(2, n_classes=given["n_classes"])
+    return DensityOptions(
+        n_components=given["n_components"],
+        tail=check_tail(given["tail"]),
+        n_init=given["n_init"],
+        max_iter=given["max_iter"],
+        tol=given["tol"],
+    )
 
 
 def check_tail(tail: Any) -> float | None:
@@ -106,6 +131,7 @@ def climb_from(
 ) -> DensityFit:
     """EM from a partition into components, those of a class side by side."""
     owner = np.repeat(np.arange(n_classes), options.n_components)
+    labels = named(labels, rows, n_classes, options.n_components)
     given = np.eye(len(owner))[labels]
     tail = DECISIONS.first_tail if options.tail is None else options.tail
     density = blank(rows, given, owner, kind, tail)
@@ -141,6 +167,10 @@ def list_starts(
 
     Where classes have several components, each part is split further.
     """
+    nearest = by_nearest(rows, n_classes)
+    if nearest is not None:
+        labels = _split_parts(rows, nearest, options.n_components, 0)
+        yield DensityStart("known", labels)
     for number in range(options.n_init):
         seed = int(rng.integers(2**31 - 1))
         if number == 0:

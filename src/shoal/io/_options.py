@@ -81,6 +81,7 @@ class SourceOptions(ReadOptions):
 
     seed: int = 0
     require_domain: bool = True
+    known: Text = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, *THOUSANDS):
@@ -118,7 +119,9 @@ class SourceOptions(ReadOptions):
     @property
     def text_columns(self) -> set[str]:
         """Columns whose cells are names or words, whatever they look like."""
-        named = (self.domain, self.id, self.label, self.group, self.text)
+        named = (
+            self.domain, self.id, self.label, self.group, self.text, self.known
+        )  # fmt: skip
         return {name for name in named if isinstance(name, str)}
 
     def refuse_unfit(self, table: bool, annotated: bool = False) -> None:

@@ -33,6 +33,7 @@ def read(
     domain_file: Any = None,
     id: str | None = None,
     label: str | None = None,
+    known: str | None = None,
     group: str | None = None,
     order: str | None = None,
     features: Sequence[str] | None = None,
@@ -74,6 +75,8 @@ def read(
         Domains in a file of their own, one a line or npy, for npy, npz and mtx.
     id, label : str, default=None
         Columns that name the rows, and that hold true classes (only for scoring).
+    known : str, default=None
+        Column of classes known of some rows, for ``fit`` to use as ``labels``.
     group : str, default=None
         Column with the group of each domain, such as healthy or ill; not a feature.
     order : str, default=None
@@ -160,9 +163,9 @@ def read(
     options = SourceOptions(**given)
     content = open_content(data, options)
     if content.kind == "images":
-        if order is not None:
-            text = f'a folder of images has no column "{order}"'
-            raise InputError("E107", text, "leave --order out")
+        if order is not None or known is not None:
+            text = f'a folder of images has no column "{order or known}"'
+            raise InputError("E107", text, "leave --order and --known out")
         return read_images(Path(content.source["path"]), options)
     options.refuse_unfit(content.matrix is None, content.annotated)
     return Tabulation(content, options).table()
@@ -219,6 +222,7 @@ class Tabulation:
             domains=domains,
             ids=self._ids(),
             labels=self._labels(),
+            known=self._known(),
             feature_names=names,
             schema=schema,
             columns=columns,
@@ -236,7 +240,7 @@ class Tabulation:
 
     def _check_names(self) -> None:
         known = [str(name) for name in self.frame.columns]
-        for option in ("domain", "id", "label", "group", "order", "text"):
+        for option in ("domain", "id", "label", "known", "group", "order", "text"):
             name = getattr(self.options, option)
             if name is not None and self.content.annotated and name not in known:
                 hint = f"available: {join(known) or 'none'}"
@@ -271,13 +275,8 @@ class Tabulation:
 
     def _columns(self) -> tuple[list[Column], list[Feature]]:
         options = self.options
-        names = (
-            "order",
-            "group",
-            "label",
-            "id",
-            "domain",
-        )  # the last word is the domain's
+        # the last word is the domain's
+        names = ("order", "group", "known", "label", "id", "domain")
         given = {getattr(options, role): role for role in names}
         roles = {name: role for name, role in given.items() if name is not None}
         known = [str(name) for name in self.frame.columns]
@@ -413,6 +412,12 @@ class Tabulation:
     def _labels(self) -> Any:
         name = self.options.label
         return None if name is None else stripped(self.frame[name]).to_numpy()
+
+    def _known(self) -> Any:
+        if self.options.known is None:
+            return None
+        cells = words(self.frame[self.options.known], self.options.missing)
+        return np.array([one if one != "-1" else None for one in cells], object)
 
     def _feature_names(self, schema: Schema) -> list[str]:
         if self.matrix is None or schema.names:

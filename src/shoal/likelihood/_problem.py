@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from shoal._known import Knowledge
+from shoal.likelihood._known import Constraints
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import TINY, normalize_rows
 from shoal.validation import is_sparse
@@ -57,15 +59,25 @@ class MixtureProblem:
     row_weight : ndarray of shape (n,)
         w_i, summing to 1.
     n_domains : int
+    known : Knowledge, default=None
+        What is known of classes.
     """
 
     def __init__(
-        self, design: Any, codes: Array, row_weight: Array, n_domains: int
+        self,
+        design: Any,
+        codes: Array,
+        row_weight: Array,
+        n_domains: int,
+        known: Knowledge | None = None,
     ) -> None:
         self.design = design
         self.codes = codes
         self.row_weight = row_weight.astype(design.dtype, copy=False)
         self.n_domains = n_domains
+        self.constraints = None
+        if known is not None:
+            self.constraints = Constraints(known, codes, n_domains)
         self.n_rows, self.n_features = design.shape
         self.blocks = make_blocks(codes, n_domains)
 
@@ -88,17 +100,28 @@ class MixtureProblem:
         part = np.bincount(codes, weight, minlength=self.n_domains)
         scale = np.divide(whole, part, out=np.zeros_like(whole), where=part > 0)
         weight *= scale[codes]
+        told = self.constraints
         return MixtureProblem(
-            self.design[rows], codes, weight / weight.sum(), self.n_domains
+            self.design[rows],
+            codes,
+            weight / weight.sum(),
+            self.n_domains,
+            None if told is None else told.known.take(rows),
         )
 
     def in_single_precision(self) -> "MixtureProblem":
         """The same, faster: enough for what is only compared."""
-        design = self.design.astype(np.float32)
-        return MixtureProblem(design, self.codes, self.row_weight, self.n_domains)
+        told = self.constraints
+        return MixtureProblem(
+            self.design.astype(np.float32),
+            self.codes,
+            self.row_weight,
+            self.n_domains,
+            None if told is None else told.known,
+        )
 
-    def logits(self, weights: Array, rows: slice) -> Array:
-        """W z(x) of some rows, shape (k, rows)."""
+    def logits(self, weights: Array, rows: Any) -> Array:
+        """W z(x) of some rows (a slice, or numbers), shape (k, rows)."""
         weights = weights.astype(self.design.dtype, copy=False)
         design = self.design[rows]
         if is_sparse(design):
@@ -107,6 +130,14 @@ class MixtureProblem:
             values = weights[:, :-1] @ design.T
         values += weights[:, -1:]
         return values
+
+    def g(self, weights: Array, rows: Any) -> Array:
+        """q(y|x) of some rows (a slice, or numbers), shape (k, rows)."""
+        return softmax_classes(self.logits(weights, rows))[0]
+
+    def blind(self) -> "MixtureProblem":
+        """The problem of those who know nothing of classes."""
+        return MixtureProblem(self.design, self.codes, self.row_weight, self.n_domains)
 
     def value_and_gradient(
         self, weights: Array, domain_given_class: Array, penalties: Penalties
@@ -124,11 +155,16 @@ class MixtureProblem:
         gradient = np.zeros(weights.shape)
         mass = np.zeros((len(weights), self.n_domains))
         likelihood = domain_given_class.astype(self.design.dtype)
+        told = self.constraints
+        if told is not None:
+            likelihood, value = told.tilt(self, weights, likelihood)
         for block in self.blocks:
             rows = block.rows
             logits = self.logits(weights, rows)
             g, log_g = softmax_classes(logits, with_log=penalties.confidence > 0)
             joint = g * block.columns(likelihood)
+            if told is not None:
+                told.restrict(joint, rows)
             density = joint.sum(axis=0)
             np.maximum(density, SETTINGS.floor, out=density)
             weight = self.row_weight[rows]
@@ -150,15 +186,17 @@ class MixtureProblem:
         """g(x) of all rows, shape (n, k), in the order of the rows."""
         result = np.empty((self.n_rows, len(weights)), dtype=self.design.dtype)
         for block in self.blocks:
-            result[block.rows] = softmax_classes(self.logits(weights, block.rows))[0].T
+            result[block.rows] = self.g(weights, block.rows).T
         return result
 
     def log_likelihood(self, weights: Array, domain_given_class: Array) -> Array:
-        """Log q(d_i|x_i) of every row."""
+        """Log q(d_i|x_i) of every row, log q(d_i, y_i|x_i) where a class is known."""
         each = np.empty(self.n_rows)
         for block in self.blocks:
-            g = softmax_classes(self.logits(weights, block.rows))[0]
-            density = (g * block.columns(domain_given_class)).sum(axis=0)
+            joint = self.g(weights, block.rows) * block.columns(domain_given_class)
+            if self.constraints is not None:
+                self.constraints.restrict(joint, block.rows)
+            density = joint.sum(axis=0)
             each[block.rows] = np.log(np.maximum(density, SETTINGS.floor))
         return each
 

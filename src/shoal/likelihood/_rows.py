@@ -7,11 +7,12 @@ import numpy as np
 from scipy import sparse
 
 from shoal._features import ROWS_PER_COLUMN, few_components, is_wide
+from shoal._known import Knowledge
 from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._known import sample_rows
 from shoal.likelihood._problem import MixtureProblem
 from shoal.likelihood._settings import SETTINGS
 from shoal.validation import row_weights
-from shoal.validation._rows import stratified_sample
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +33,8 @@ class TrainingRows:
         For the expansion of that name.
     log_domain_given_x : ndarray of shape (n, n_domains) or None
         Its out-of-fold output for these rows.
+    known : Knowledge or None
+        What is known of their classes.
     """
 
     X: Any
@@ -40,6 +43,7 @@ class TrainingRows:
     domain_weight: Array
     discriminator: Any = None
     log_domain_given_x: Array | None = None
+    known: Knowledge | None = None
 
     @property
     def n_rows(self) -> int:
@@ -65,13 +69,14 @@ class TrainingRows:
             self.domain_weight,
             self.discriminator,
             None if self.log_domain_given_x is None else self.log_domain_given_x[rows],
+            None if self.known is None else self.known.take(rows),
         )
 
     def sample(self, max_rows: int, rng: np.random.Generator) -> "TrainingRows":
         """Stratified sample of at most ``max_rows`` rows; self when there are fewer."""
         if self.n_rows <= max_rows:
             return self
-        return self.take(stratified_sample(self.codes, max_rows, rng))
+        return self.take(sample_rows(self.codes, self.known, max_rows, rng))
 
     def design(self, features: FeatureMap) -> Any:
         """Features z(x) of these rows."""
@@ -80,7 +85,11 @@ class TrainingRows:
     def problem(self, features: FeatureMap) -> MixtureProblem:
         """Likelihood of these rows under ``features``."""
         return MixtureProblem(
-            self.design(features), self.codes, self.row_weight, self.n_domains
+            self.design(features),
+            self.codes,
+            self.row_weight,
+            self.n_domains,
+            self.known,
         )
 
 

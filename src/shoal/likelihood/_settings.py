@@ -70,6 +70,24 @@ class MixtureSettings:
     partition_iterations: int = 15
     known_frozen: int = 8
 
+    # ---- what is known of classes ----
+
+    # A softmax of known rows alone: scikit-learn's default ridge, one over the rows.
+    known_ridge: float = 1.0
+    known_iterations: int = 100
+    # One known row speaks against a class by this at most, when classes get their
+    # names: it may be at odds with all others.
+    least_known: float = 1e-2
+    # Logarithm of the factor by which known shares change q(d|y) at most.
+    most_tilt: float = 30.0
+    # Newton's steps towards them, and how close is close enough.
+    newton_steps: int = 20
+    newton_close: float = 1e-10
+    # Folds of the known rows that are left out to see how far the rest agrees, and
+    # paired standard errors by which shift or looks must tell them better.
+    known_folds: int = 5
+    known_doubt: float = 2.0
+
     # ---- penalties: where a search begins, and how far it goes ----
 
     # The spread of the logits grows with that of the features, so the ridge that
@@ -191,6 +209,11 @@ class MixtureSettings:
 
     # A warm start is near its optimum: few iterations, and a tolerance as in fit.
     refit_joint: int = 60
+    # Of more rows a sample is resampled, where nothing is in doubt: 200 refits of
+    # 200,000 rows took ten times as long as the fit.
+    refit_rows: int = 12_000
+    # Of fewer rows than these a domain gives all it has.
+    refit_least: int = 50
     refit_frozen: int = 20
     refit_tol: float = 1e-7
     # Resamples that are asked for a solution of their own, and the share of rows in

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from shoal.likelihood._known import sample_rows
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import HeldOut, normalize_rows
@@ -20,7 +21,6 @@ from shoal.stages.factorize._anchors import (
     successive_projection,
 )
 from shoal.stages.factorize._iterative import em_step
-from shoal.validation._rows import stratified_sample
 
 # ---- starts --------------------------------------------------------------------------
 
@@ -132,12 +132,24 @@ def optimize_from(
     weights: Array | None = None,
     n_frozen: int = 30,
     n_joint: int = 100,
+    named: bool = False,
 ) -> Fit:
-    """Fit W with T frozen first, then both: from a guess of T to a local optimum."""
+    """Fit W with T frozen first, then both: from a guess of T to a local optimum.
+
+    Where classes have names, a guess that is not ``named`` first learns which is which.
+    """
     n_classes = len(domain_given_class)
+    T = _off_zero(domain_given_class)
+    if problem.constraints is not None and not named:
+        if weights is None:
+            zero = np.zeros((n_classes, problem.n_features + 1))
+            weights = optimize(
+                problem.blind(), zero, T, penalties, max_iter=n_frozen, frozen=True
+            ).weights
+        order = problem.constraints.match(problem, weights, T)
+        weights, T = weights[order], T[order]
     if weights is None:
         weights = np.zeros((n_classes, problem.n_features + 1))
-    T = _off_zero(domain_given_class)
     first = optimize(problem, weights, T, penalties, max_iter=n_frozen, frozen=True)
     fit = optimize(problem, first.weights, T, penalties, max_iter=n_joint)
     fit.n_iter += first.n_iter
@@ -191,14 +203,21 @@ def best_start(
     n_jobs: int | None = None,
 ) -> tuple[Start, Fit]:
     """Climb from the most promising start, by a short climb of all on a sample."""
-    guesses = [start.guess(problem).domain_given_class for start in starts]
-    small = problem.take(stratified_sample(problem.codes, SETTINGS.screening_rows, rng))
+    guesses = [start.guess(problem) for start in starts]
+    told = problem.constraints
+    known = None if told is None else told.known
+    small = problem.take(
+        sample_rows(problem.codes, known, SETTINGS.screening_rows, rng)
+    )
     short = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(optimize_from)(small, guess, penalties, n_frozen=20, n_joint=30)
-        for guess in guesses
+        delayed(optimize_from)(
+            small, T, penalties, weights=weights, n_frozen=20, n_joint=30
+        )
+        for T, weights in guesses
     )
     best = int(np.argmin([fit.objective for fit in short]))
-    return starts[best], optimize_from(problem, guesses[best], penalties)
+    T, weights = guesses[best]
+    return starts[best], optimize_from(problem, T, penalties, weights=weights)
 
 
 def spa_guess(table: Array, n_classes: int) -> Array:

@@ -1,8 +1,7 @@
 """DomainMixture: q(d|x) = q(y|x) q(d|y) by maximum likelihood."""
 
-import numbers
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,34 +9,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from shoal._known import Given, Knowledge, read_known, too_few_classes
 from shoal._rank import NO_SIGNAL
 from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
-from shoal.base._hooks import FitsRows
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap, log_proba
+from shoal.likelihood._features import FeatureMap, log_proba
 from shoal.likelihood._problem import Fit
 from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
-from shoal.mixture._options import SearchOptions
-from shoal.mixture._route import (
-    ROUTES,
-    HearsLooks,
-    choose_route,
-    fit_looks,
-    only_route,
-)
+from shoal.mixture._options import SearchOptions, read_options
+from shoal.mixture._route import HearsLooks, choose_route, fit_looks, only_route
 from shoal.mixture._search import Search
 from shoal.probability import canonical_order
 from shoal.validation import (
-    check_choice,
-    check_flag,
     check_n_classes,
-    check_real,
     check_sample_weight,
-    check_whole,
     check_X_domains,
     is_sparse,
     resolve_domain_weight,
@@ -48,7 +37,7 @@ from shoal.validation._rows import sort_rows
 Array = np.ndarray[Any, Any]
 
 
-class DomainMixture(FitsRows, HearsLooks):
+class DomainMixture(HearsLooks):
     """Discover classes as the hidden step between a row and its domain.
 
     The domain of a row is modelled through k classes, q(d|x) = q(y|x) q(d|y): a
@@ -144,6 +133,8 @@ class DomainMixture(FitsRows, HearsLooks):
     looks_ : DensityMixture or None
         What answers where looks spoke. The attributes from ``weights_`` on are those of
         the fit by shift, and missing with ``by="looks"``.
+    known_ : KnownClasses or None
+        What fit was told of classes (``labels``), and how far the rest agrees.
     n_classes_, n_features_in_, class_names_
 
     See Also
@@ -224,35 +215,38 @@ class DomainMixture(FitsRows, HearsLooks):
         if self.by == "looks":
             return other.fit(X, domains, sample_weight=sample_weight)
         options = replace(
-            other._options(),
+            read_options(other),
             scale=self.features_.scale,
             expansion=self.features_.expansion,
             ridge=self.penalties_.ridge,
             confidence=self.penalties_.confidence,
         )
         with one_thread():
-            return other._fit(X, domains, sample_weight, options)
+            return other._fit(X, domains, sample_weight, options=options)
 
     def _fit(
         self,
         X: Any,
         domains: Any,
         sample_weight: Any,
+        given: Given | None = None,
         options: SearchOptions | None = None,
     ) -> Self:
-        options = self._options() if options is None else options
+        options = read_options(self) if options is None else options
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
-        self.looks_ = None
+        known = read_known(given, codes, names)
+        self.looks_ = self.known_ = None
         if self.by == "looks":
-            self._hear_looks(X, names[codes], sample_weight)
+            self._hear_looks(X, names[codes], sample_weight, given)
             return self
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
         )
-        rows, fit = self._fit_shift(X, codes, names, sample_weight, options, rng)
+        told = sample_weight, known
+        rows, fit = self._fit_shift(X, codes, names, *told, options, rng)
         self.route_ = only_route("shift", self.n_classes_)
         if self._hears_both(rows):
-            self._weigh(X, codes, sample_weight, rng)
+            self._weigh(X, codes, sample_weight, given, rng)
         self._warn_about(rows, options, fit)
         return self
 
@@ -262,10 +256,11 @@ class DomainMixture(FitsRows, HearsLooks):
         codes: Array,
         names: Array,
         sample_weight: Any,
+        known: Knowledge | None,
         options: SearchOptions,
         rng: np.random.Generator,
     ) -> tuple[TrainingRows, Fit]:
-        rows = self._training_rows(X, codes, names, sample_weight)
+        rows = self._training_rows(X, codes, names, sample_weight, known)
         if options.expansion == "discriminator":
             rows = self._with_discriminator(rows, rng)
         n_classes = self._resolve_n_classes(rows, options, rng)
@@ -273,10 +268,14 @@ class DomainMixture(FitsRows, HearsLooks):
         found = search.run()
         self.features_, self.penalties_ = found.features, found.penalties
         self.held_out_, self.start_ = search.record, found.start
-        self._keep(found.fit, found.class_given_domain, names, rows.domain_weight)
+        order = self._keep(
+            found.fit, found.class_given_domain, names, rows.domain_weight, known
+        )
         some = rows.sample(SETTINGS.novelty_rows, rng)
         self.novelty_ = self._fit_familiar(some, int(rng.integers(2**31 - 1)))
         self.labels_ = self._most_probable(X, codes)
+        if known is not None:
+            self._keep_known(X, codes, self._name_classes(known, order))
         return rows, found.fit
 
     def _for_parts(self) -> Self:
@@ -294,7 +293,9 @@ class DomainMixture(FitsRows, HearsLooks):
             and rows.n_rows >= SETTINGS.route_rows_per_domain * rows.n_domains
         )
 
-    def _hear_looks(self, X: Any, domains: Array, sample_weight: Any) -> None:
+    def _hear_looks(
+        self, X: Any, domains: Array, sample_weight: Any, given: Given | None
+    ) -> None:
         """Classes by looks alone."""
         if is_sparse(X):
             raise ValueError(
@@ -303,19 +304,25 @@ class DomainMixture(FitsRows, HearsLooks):
         self.weighted_ = sample_weight is not None
         weight = self.domain_weight
         self._listen_to(
-            fit_looks(self, self.n_classes, weight, X, domains, sample_weight)
+            fit_looks(self, self.n_classes, weight, X, domains, sample_weight, given)
         )
         self.route_ = only_route("looks", self.n_classes_)
 
     def _weigh(
-        self, X: Array, codes: Array, sample_weight: Any, rng: np.random.Generator
+        self,
+        X: Array,
+        codes: Array,
+        sample_weight: Any,
+        given: Given | None,
+        rng: np.random.Generator,
     ) -> None:
         """Let looks speak where they should."""
         names = self.domains_[codes]
         weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            looks = fit_looks(self, self.n_classes_, weight, X, names, sample_weight)
+            how = sample_weight, given
+            looks = fit_looks(self, self.n_classes_, weight, X, names, *how)
         self.route_ = choose_route(self, looks, X, codes, rng)
         if self.route_.by == "looks":
             self._listen_to(looks)
@@ -325,7 +332,12 @@ class DomainMixture(FitsRows, HearsLooks):
     # ---- before the search --------------------------------------------------------
 
     def _training_rows(
-        self, X: Any, codes: Array, names: Array, sample_weight: Any
+        self,
+        X: Any,
+        codes: Array,
+        names: Array,
+        sample_weight: Any,
+        known: Knowledge | None = None,
     ) -> TrainingRows:
         """Rows without constant columns, in an order only their content decides."""
         self.weighted_ = sample_weight is not None
@@ -341,7 +353,8 @@ class DomainMixture(FitsRows, HearsLooks):
         even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         plain = FeatureMap("column").fit(X, even)
         rows = sort_rows(X, plain.transform(X), codes, sample_weight)
-        return TrainingRows(rows.X, rows.codes, rows.weight, weight)
+        told = None if known is None else known.take(rows.order)
+        return TrainingRows(rows.X, rows.codes, rows.weight, weight, known=told)
 
     def _with_discriminator(
         self, rows: TrainingRows, rng: np.random.Generator
@@ -360,33 +373,31 @@ class DomainMixture(FitsRows, HearsLooks):
     def _resolve_n_classes(
         self, rows: TrainingRows, options: SearchOptions, rng: np.random.Generator
     ) -> int:
+        least = 0 if rows.known is None else len(rows.known.names)
         if self.n_classes is None:
-            return pick_n_classes(rows, options, rng)
+            blind = replace(rows, known=None)
+            return max(pick_n_classes(blind, options, rng), least)
+        if self.n_classes < least:
+            raise too_few_classes(self.n_classes, rows.known)
+        if rows.known is not None and rows.known.n_told == self.n_classes:
+            return self.n_classes  # known rows tell them apart, whatever the domains
         return check_n_classes(
             self.n_classes, rows.n_domains, check_identifiable=self.check_identifiable
         )
 
-    def _options(self) -> SearchOptions:
-        check_choice(ROUTES, by=self.by)
-        check_choice(("auto", *SCALES), scale=self.scale)
-        check_choice(("auto", *EXPANSIONS), expansion=self.expansion)
-        check_choice(("lbfgs", "em"), solver=self.solver)
-        check_whole(1, max_iter=self.max_iter, max_search_rows=self.max_search_rows)
-        check_real(0, volume=self.volume, tol=self.tol)
-        check_flag(search=self.search)
-        check_flag(check_identifiable=self.check_identifiable)
-        if self.solver == "em" and self.volume:
-            raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
-        given = self.get_params(deep=False)
-        for name in ("ridge", "confidence", "dirichlet"):
-            given[name] = _amount(name, given[name])
-        known = {field.name for field in fields(SearchOptions)}
-        return SearchOptions(**{name: given[name] for name in known & set(given)})
-
     # ---- after the search ---------------------------------------------------------
 
-    def _keep(self, fit: Fit, prevalence: Array, names: Array, weight: Array) -> None:
-        """Store the fit with its classes in canonical order."""
+    def _keep(
+        self,
+        fit: Fit,
+        prevalence: Array,
+        names: Array,
+        weight: Array,
+        known: Knowledge | None,
+    ) -> Array:
+        """Store the fit with its classes in canonical order, which is returned."""
+        if known is not None:
+            prevalence = known.impose(prevalence)
         order = canonical_order(prevalence)
         self.weights_ = fit.weights[order]
         self._store(prevalence[:, order], names, weight)
@@ -394,6 +405,7 @@ class DomainMixture(FitsRows, HearsLooks):
         self.history_ = fit.history
         self.n_iter_ = max(fit.n_iter, 1)
         self.converged_ = fit.converged
+        return order
 
     def _warn_about(self, rows: TrainingRows, options: SearchOptions, fit: Fit) -> None:
         """Say what is wrong with the solution, if anything is."""
@@ -416,22 +428,22 @@ class DomainMixture(FitsRows, HearsLooks):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if self.n_classes is not None and not has_signal(
-            rows, options, self.features_, fit.domain_given_class, self.penalties_
+        unknown = rows.known is None or rows.known.n_told < self.n_classes_
+        if (
+            self.n_classes is not None
+            and unknown
+            and not has_signal(
+                replace(rows, known=None),
+                options,
+                self.features_,
+                fit.domain_given_class,
+                self.penalties_,
+            )
         ):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 
     def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
         X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
         rows = self._training_rows(X, codes, names, None)
-        options = replace(self._options(), n_jobs=trials.n_jobs)
+        options = replace(read_options(self), n_jobs=trials.n_jobs)
         return curve_evidence(rows, options, trials)
-
-
-def _amount(name: str, value: Any) -> float | None:
-    """A penalty's weight; None where it is to be chosen."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
-    return float(value)

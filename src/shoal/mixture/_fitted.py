@@ -1,20 +1,20 @@
-"""What a fitted DomainMixture says: predictions, hooks, and resamples of it."""
+"""What a fitted DomainMixture says: predictions and hooks."""
 
-import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
+from shoal._known import Knowledge
 from shoal._novelty import Novelty
 from shoal._unknown import fit_familiar
-from shoal.analysis._draws import Resample, draw_rows, match_by_rows
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.base import LatentShiftEstimator
 from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
+from shoal.base._known import FitsKnown, folds_of_known, remember
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import (
     Fit,
@@ -26,20 +26,16 @@ from shoal.likelihood._problem import (
 from shoal.likelihood._rows import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
-    cluster_counts,
-    cluster_rows,
-    em_guess,
-    joint_table,
     optimize_from,
 )
-from shoal.probability import TINY, domain_given_class, normalize_rows
-from shoal.validation import row_weights
+from shoal.mixture._resampled import refits_of
+from shoal.probability import TINY, normalize_rows
 from shoal.validation._rows import canonical_rows
 
 Array = np.ndarray[Any, Any]
 
 
-class FittedMixture(LatentShiftEstimator):
+class FittedMixture(FitsKnown, LatentShiftEstimator):
     """Features, a softmax on them and penalties, all fitted."""
 
     features_: FeatureMap
@@ -91,7 +87,7 @@ class FittedMixture(LatentShiftEstimator):
 
     def _resampler(self, X: Any, codes: Array, weight: Array | None) -> Resampler:
         classes = self._most_probable(X, codes)
-        return Resampler(classes, MixtureRefit(self, X, codes, weight))
+        return Resampler(classes, refits_of(self, X, codes, weight))
 
     def _diagnosed_rows(
         self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator
@@ -107,6 +103,9 @@ class FittedMixture(LatentShiftEstimator):
     ) -> OutOfFold:
         """Fits without each fold, from the fitted q(d|y): in its basin."""
         problem, n_folds = rows.problem, int(folds.max()) + 1
+        known = self._known_of(rows.X, rows.rows.codes)
+        if known is not None:
+            problem = replace(rows.rows, known=known).problem(rows.features)
         start = self.domain_given_class_
         class_given_x = np.empty((problem.n_rows, len(start)))
         corners = np.empty((n_folds, *start.shape))
@@ -120,6 +119,33 @@ class FittedMixture(LatentShiftEstimator):
             weight[fold] = train.row_weight @ train.class_given_x(fit.weights)
         return OutOfFold(class_given_x, corners, weight)
 
+    def _keep_known(self, X: Any, codes: Array, known: Knowledge) -> None:
+        """Keep what was known, and how far fits agree that are not told of it."""
+        self._keep_labels(X, codes, known)
+        folds = folds_of_known(known, SETTINGS.known_folds)
+        rows = self._rows_to_judge(X, codes, known)
+        told, own = known.take(rows.X), folds[rows.X]
+        design = self.features_.transform(self._used_columns(X[rows.X]))
+        posterior = np.full((len(folds), self.n_classes_), 1 / self.n_classes_)
+        for fold in range(int(own.max()) + 1):
+            blind = told.without(own == fold)
+            given = rows.codes, rows.row_weight, rows.n_domains, blind
+            problem = MixtureProblem(design, *given)
+            fit = self._refit_from(problem, self.domain_given_class_)
+            given_x = problem.class_given_x(fit.weights)[own == fold]
+            T = fit.domain_given_class.T[rows.codes[own == fold]]
+            posterior[rows.X[own == fold]] = normalize_rows(given_x * T)
+        self.known_ = remember(known, X, codes, posterior[known.rows], folds)
+
+    def _rows_to_judge(self, X: Any, codes: Array, known: Knowledge) -> TrainingRows:
+        """Numbers of rows, as rows: some of all, and those whose class is known."""
+        order = canonical_rows(self._familiar_space(X), codes)
+        rng = np.random.default_rng(0)
+        numbers = TrainingRows(
+            order, codes[order], None, self.domain_weight_, known=known.take(order)
+        )
+        return numbers.sample(SETTINGS.route_rows, rng)
+
     def _refit_from(self, problem: MixtureProblem, start: Array) -> Fit:
         """A climb with weights of zero, where much confidence would empty classes."""
         penalties = self.penalties_
@@ -129,6 +155,7 @@ class FittedMixture(LatentShiftEstimator):
             start,
             replace(penalties, confidence=little),
             n_joint=SETTINGS.out_of_fold_joint,
+            named=True,
         )
         if penalties.confidence == little:
             return fit
@@ -152,116 +179,3 @@ class FittedMixture(LatentShiftEstimator):
     def _reorder_classes(self, order: Array) -> None:
         super()._reorder_classes(order)
         self.weights_ = self.weights_[order]
-
-
-class MixtureRefit:
-    """From a random generator to a resample of a fitted DomainMixture.
-
-    Parameters
-    ----------
-    estimator : fitted DomainMixture
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-    weight : ndarray of shape (n_samples,), default=None
-        As in fit.
-
-    Attributes
-    ----------
-    doubtful : bool
-        Whether resamples find better solutions of their own.
-    """
-
-    def __init__(
-        self, estimator: Any, X: Any, codes: Array, weight: Array | None = None
-    ) -> None:
-        self.estimator = estimator
-        columns = estimator._used_columns(X)
-        # Draws are of row numbers: the order of the rows given must not matter.
-        self.order = canonical_rows(estimator.features_.scaled(columns), codes)
-        self.codes = codes[self.order]
-        self.weight = None if weight is None else weight[self.order]
-        columns = columns[self.order]
-        share = row_weights(self.codes, estimator.domain_weight_)
-        self.problem = MixtureProblem(
-            estimator.features_.transform(columns),
-            self.codes,
-            share,
-            len(estimator.domain_weight_),
-        )
-        self.fitted = self._classify(
-            self.problem.class_given_x(estimator.weights_),
-            estimator.domain_given_class_,
-        )
-        rng = np.random.default_rng(0)
-        plain = estimator.features_.scaled(columns)
-        counts = cluster_counts(self.problem, estimator.n_classes_)
-        self.clusters = [(cluster_rows(plain, n, share, rng), n) for n in counts]
-        self.doubtful = any(
-            self._finds_another(seed) for seed in range(SETTINGS.n_probes)
-        )
-
-    def __call__(self, generator: np.random.Generator) -> Resample:
-        """Rows drawn, the mixture fitted to them, classes matched."""
-        problem = self._draw(generator)
-        fit = self._from_fit(problem)
-        if self.doubtful:
-            own = self._from_anchors(problem, generator)
-            fit = min(fit, own, key=lambda found: found.objective)
-        prevalence, found = self._read(problem, fit)
-        renamed = match_by_rows(self.fitted, found, self.estimator.n_classes_)
-        classes = np.empty(len(found), dtype=np.intp)
-        classes[self.order] = renamed[found]
-        return Resample(prevalence[:, np.argsort(renamed)], classes)
-
-    def _draw(self, generator: np.random.Generator) -> MixtureProblem:
-        problem = copy.copy(self.problem)  # the same rows, other weights
-        drawn = draw_rows(self.codes, generator, self.weight)
-        drawn = row_weights(self.codes, self.estimator.domain_weight_, drawn)
-        problem.row_weight = drawn.astype(self.problem.row_weight.dtype)
-        return problem
-
-    def _from_fit(self, problem: MixtureProblem) -> Fit:
-        fitted = self.estimator
-        start = fitted.weights_, fitted.domain_given_class_, fitted.penalties_
-        return optimize(
-            problem, *start, max_iter=SETTINGS.refit_joint, tol=SETTINGS.refit_tol
-        )
-
-    def _from_anchors(
-        self, problem: MixtureProblem, generator: np.random.Generator
-    ) -> Fit:
-        """A fit from the anchors of the rows drawn, blind to the fit."""
-        clusters = self.clusters[int(generator.integers(len(self.clusters)))]
-        table = joint_table(problem, *clusters)
-        return optimize_from(
-            problem,
-            em_guess(table, self.estimator.n_classes_),
-            self.estimator.penalties_,
-            n_frozen=SETTINGS.refit_frozen,
-            n_joint=SETTINGS.refit_joint,
-        )
-
-    def _finds_another(self, seed: int) -> bool:
-        """Whether a resample has a better solution than near the fit, unlike that."""
-        generator = np.random.default_rng(seed)
-        problem = self._draw(generator)
-        near, own = self._from_fit(problem), self._from_anchors(problem, generator)
-        if own.objective >= near.objective:
-            return False
-        before, after = (self._read(problem, fit)[1] for fit in (near, own))
-        same = match_by_rows(before, after, self.estimator.n_classes_)[after] == before
-        return bool(np.mean(same) < SETTINGS.same)
-
-    def _read(self, problem: MixtureProblem, fit: Fit) -> tuple[Array, Array]:
-        """Prevalences, and the class of each row by the rule of the estimator."""
-        class_given_x = problem.class_given_x(fit.weights)
-        joint = class_given_x * fit.domain_given_class.T[self.codes]
-        joint *= (problem.row_weight / np.maximum(joint.sum(axis=1), TINY))[:, None]
-        starts = np.searchsorted(self.codes, np.arange(problem.n_domains))
-        prevalence = normalize_rows(np.add.reduceat(joint, starts, axis=0))
-        # as after a fit: rows are classified with the q(d|y) of the prevalences
-        corners = domain_given_class(prevalence, self.estimator.domain_weight_)
-        return prevalence, self._classify(class_given_x, corners)
-
-    def _classify(self, class_given_x: Array, corners: Array) -> Array:
-        return np.asarray((class_given_x * corners.T[self.codes]).argmax(axis=1))

@@ -1,11 +1,12 @@
 """What a search may choose, what it ends with, and the fit of all rows."""
 
-from dataclasses import dataclass, replace
+import numbers
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._features import EXPANSIONS, SCALES, FeatureMap
 from shoal.likelihood._problem import (
     Fit,
     MixtureProblem,
@@ -17,8 +18,12 @@ from shoal.likelihood._rows import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._splits import fill_empty_classes
 from shoal.probability import HeldOut, normalize_rows
+from shoal.validation import check_choice, check_flag, check_real, check_whole
 
 Array = np.ndarray[Any, Any]
+
+#: What ``by`` can be.
+ROUTES = ("auto", "shift", "looks")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,34 @@ class SearchOptions:
             wanted = SETTINGS.race_dirichlet * cells / n_rows
             dirichlet = max(dirichlet, min(wanted, SETTINGS.race_most_dirichlet))
         return replace(first, ridge=ridge, dirichlet=dirichlet)
+
+
+def read_options(estimator: Any) -> SearchOptions:
+    """What the parameters of a DomainMixture ask for, checked."""
+    given = estimator.get_params(deep=False)
+    check_choice(ROUTES, by=given["by"])
+    check_choice(("auto", *SCALES), scale=given["scale"])
+    check_choice(("auto", *EXPANSIONS), expansion=given["expansion"])
+    check_choice(("lbfgs", "em"), solver=given["solver"])
+    check_whole(1, **{name: given[name] for name in ("max_iter", "max_search_rows")})
+    check_real(0, volume=given["volume"], tol=given["tol"])
+    check_flag(search=given["search"])
+    check_flag(check_identifiable=given["check_identifiable"])
+    if given["solver"] == "em" and given["volume"]:
+        raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
+    for name in ("ridge", "confidence", "dirichlet"):
+        given[name] = _amount(name, given[name])
+    known = {field.name for field in fields(SearchOptions)}
+    return SearchOptions(**{name: given[name] for name in known & set(given)})
+
+
+def _amount(name: str, value: Any) -> float | None:
+    """A penalty's weight; None where it is to be chosen."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
+    return float(value)
 
 
 @dataclass(frozen=True)

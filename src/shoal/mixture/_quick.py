@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from shoal.likelihood._features import LINEAR, SCALES, FeatureMap
+from shoal.likelihood._known_starts import known_starts
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
@@ -121,7 +122,10 @@ class Quick:
         )
         problem = self.sample.problem(features)
         first = options.first_penalties(problem, self.n_classes)
-        starts = known or anchor_starts(problem, self.n_classes, rng)
+        starts = known or [
+            *known_starts(problem, self.n_classes),
+            *anchor_starts(problem, self.n_classes, rng),
+        ]
         start, fit = best_start(problem, starts, first, rng, options.n_jobs)
         score = self._judge(problem, fit, first) if judged else None
         if score is not None:

@@ -11,9 +11,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from shoal._known import Given
 from shoal._rank import soften
 from shoal.analysis._draws import match_by_rows
 from shoal.analysis.diagnose._rows import DiagnosedRows
+from shoal.base._known import compare_known
 from shoal.density import DensityMixture
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
@@ -22,14 +24,12 @@ from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
-#: What ``by`` can be.
-ROUTES = ("auto", "shift", "looks")
-
 REASONS = {
     "drift": "domains change how rows of a class look, and shift would take that for "
     "classes",
     "silent": "the mixes of the domains tell nothing that held-out rows confirm",
     "better": "it says better where held-out rows come from",
+    "known": "it tells known rows better that are left out",
 }
 
 
@@ -41,7 +41,7 @@ class Route:
     ----------
     by : {"shift", "looks"}
         What spoke.
-    reason : {"drift", "silent", "better", "alone"}
+    reason : {"drift", "silent", "better", "known", "alone"}
         Why; "drift" and "silent" speak for looks, "alone" was not judged.
     gain : dict of str to (float, float)
         Nats a held-out row by which "shift" and "looks" guess domains better than
@@ -141,6 +141,8 @@ def choose_route(
     by, reason = decide_route(
         judged["shift"], judged["looks"], looks.drift_ is not None
     )
+    if shift.known_ is not None:
+        by, reason = by_known(shift, looks) or (by, reason)
     spoke, other = (shift, looks) if by == "shift" else (looks, shift)
     gain = {name: (one.mean, one.standard_error()) for name, one in judged.items()}
     nothing = np.full(spoke.n_classes_, np.nan)
@@ -166,6 +168,17 @@ def decide_route(shift: HeldOut, looks: HeldOut, drift: bool) -> tuple[str, str]
     return ("looks" if looks.mean > shift.mean else "shift"), "better"
 
 
+def by_known(shift: Any, looks: DensityMixture) -> tuple[str, str] | None:
+    """What tells known rows better beyond doubt, if either does."""
+    assert looks.known_ is not None
+    gain = compare_known(looks.known_, shift.known_)
+    if not len(gain.each) or abs(gain.mean) <= (
+        SETTINGS.known_doubt * gain.standard_error()
+    ):
+        return None
+    return ("looks" if gain.mean > 0 else "shift"), "known"
+
+
 def held_out_gain(
     model: Any, rows: DiagnosedRows, folds: Array, rng: np.random.Generator
 ) -> HeldOut:
@@ -185,12 +198,14 @@ def fit_looks(
     X: Array,
     domains: Any,
     sample_weight: Any,
+    given: Given | None = None,
 ) -> DensityMixture:
     """The twin of a DomainMixture."""
     looks = DensityMixture(
         n_classes, domain_weight=domain_weight, random_state=model.random_state
     )
-    return looks.fit(X, domains, sample_weight=sample_weight)
+    told = {} if given is None else given._asdict()
+    return looks.fit(X, domains, sample_weight=sample_weight, **told)
 
 
 class HearsLooks(FittedMixture):
@@ -215,7 +230,8 @@ class HearsLooks(FittedMixture):
         """Let the twin speak."""
         self.looks_ = looks
         self._store(looks.prevalence_, looks.domains_, looks.domain_weight_)
-        self.labels_ = looks.labels_
+        self.labels_, self.known_ = looks.labels_, looks.known_
+        self.class_names_ = list(looks.class_names_)
 
     def _class_given_x(self, X: Any) -> Array:
         if self._origin is self:
@@ -231,12 +247,10 @@ class HearsLooks(FittedMixture):
 
     def _told_apart(self) -> str:
         if self.route_.reason != "alone":
-            return str(self.route_)
-        return (
-            super()._told_apart()
-            if self._origin is self
-            else self._origin._told_apart()
-        )
+            return self._with_known(str(self.route_))
+        if self._origin is not self:
+            return str(self._origin._told_apart())
+        return self._with_known(super()._told_apart())
 
     def _with_domain(self, domains: Array, prevalence: Array) -> Any:
         extended = super()._with_domain(domains, prevalence)

@@ -11,6 +11,8 @@ import numpy as np
 
 from shoal.likelihood._features import LINEAR, FeatureMap
 from shoal.likelihood._folds import Folds
+from shoal.likelihood._known import sample_rows
+from shoal.likelihood._known_starts import known_starts
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
@@ -19,7 +21,7 @@ from shoal.mixture._looks import Reanchored, look_starts
 from shoal.mixture._options import Found, SearchOptions, list_scales, polish
 from shoal.mixture._quick import Quick, Rung
 from shoal.mixture._race import Race
-from shoal.validation._rows import fold_of_rows, stratified_sample
+from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -95,7 +97,7 @@ class Search:
         self.sample = whole
         n_rows = self.options.race_rows(whole.n_domains)
         if whole.n_rows > n_rows:
-            self.numbers = stratified_sample(whole.codes, n_rows, self.rng)
+            self.numbers = sample_rows(whole.codes, whole.known, n_rows, self.rng)
             self.sample = whole.take(self.numbers)
         self.fold_of_row = fold_of_rows(
             self.sample.codes, self.options.n_folds, self.rng
@@ -136,7 +138,8 @@ class Search:
     def _anchors(self, problem: MixtureProblem) -> list[Start]:
         rng = np.random.default_rng(self.seed)
         counts = race_clusters(problem, self.n_classes)
-        return anchor_starts(problem, self.n_classes, rng, counts)
+        anchors = anchor_starts(problem, self.n_classes, rng, counts)
+        return [*known_starts(problem, self.n_classes), *anchors]
 
     def _richer(self, best: Race) -> Race:
         """The features that win beyond doubt over simpler ones.

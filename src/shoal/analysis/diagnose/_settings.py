@@ -1,7 +1,9 @@
 """Numbers of a diagnosis: where one becomes a finding, and how hard it looks.
 
 Thresholds were set on generated problems: ``benchmarks/tabular/diagnose.py`` repeats
-the calibration and ``results/tabular/diagnose.json`` holds its record.
+the calibration and ``results/tabular/diagnose.json`` holds its record. Those of
+instruments, of two witnesses and of one class more were set on the development problems
+of ``benchmarks/tabular/verdicts.py``.
 """
 
 from dataclasses import dataclass

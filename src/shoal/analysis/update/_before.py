@@ -13,7 +13,7 @@ from shoal.validation import encode_domains, is_sparse
 Array = np.ndarray[Any, Any]
 
 
-class Mixed(NamedTuple):
+class RowsMix(NamedTuple):
     """Mix of some rows, in the classes of a fit.
 
     Attributes
@@ -57,7 +57,7 @@ class Before(NamedTuple):
     looks: Looks | None = None
 
 
-def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> Mixed:
+def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> RowsMix:
     """Mix of the rows of one domain: the ``code``-th of the fit, or a new one."""
     codes = None if code is None else np.full(X.shape[0], code)
     logs = fit._log_evidence(X, codes)
@@ -65,7 +65,7 @@ def mix_of(fit: Any, X: Any, code: int | None, rng: Any) -> Mixed:
     start = np.maximum(fit.class_weight_, 1e-6)
     parts = mixture_proportions(ratio, start=start / start.sum())
     drawn = _resample(ratio, Units(ratio, np.ones(len(ratio))), parts, rng)
-    return Mixed(ratio, parts, drawn, normalize_rows(np.maximum(ratio * parts, TINY)))
+    return RowsMix(ratio, parts, drawn, normalize_rows(np.maximum(ratio * parts, TINY)))
 
 
 def read_before(model: Any, given: Any, asked: list[int], rng: Any) -> Before:

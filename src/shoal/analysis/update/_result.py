@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Change:
+class Movement:
     """How far a share or a column has moved, with an interval or a standard error."""
 
     name: str
@@ -37,9 +37,9 @@ class DomainUpdate:
         Mix of the domain in the model.
     prevalence, low, high : ndarray of shape (n_classes,)
         Mix of all its rows, and its interval.
-    moved : list of Change
+    moved : list of Movement
         Classes whose share among the new rows is another, beyond doubt.
-    drifted : list of Change
+    drifted : list of Movement
         Columns in which rows look otherwise than their classes do, beyond doubt, in
         standard deviations of the column.
     unknown : UnknownShare
@@ -57,8 +57,8 @@ class DomainUpdate:
     prevalence: Array
     low: Array
     high: Array
-    moved: list[Change]
-    drifted: list[Change]
+    moved: list[Movement]
+    drifted: list[Movement]
     unknown: UnknownShare
     fit_score: float
 

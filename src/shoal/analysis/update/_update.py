@@ -16,8 +16,8 @@ from shoal.analysis._draws import (
     shrunken,
     stretched_quantile,
 )
-from shoal.analysis.update._before import Before, Mixed, mix_of, read_before
-from shoal.analysis.update._result import Change, DomainUpdate, ModelUpdate
+from shoal.analysis.update._before import Before, RowsMix, mix_of, read_before
+from shoal.analysis.update._result import DomainUpdate, ModelUpdate, Movement
 from shoal.analysis.update._settings import NUMBERS
 from shoal.exceptions import ShoalWarning
 from shoal.validation import check_domains, is_sparse
@@ -83,14 +83,14 @@ def update(
     check_is_fitted(model)
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    asked = _Asked(model, X, domains, before, feature_names, level, random_state)
+    asked = _NewRows(model, X, domains, before, feature_names, level, random_state)
     grown, reason = asked.grow()
     if grown is None:
         return asked.joined(model, reason)
     return asked.joined(grown, reason, new_class=grown.class_names_[-1])
 
 
-class _Asked:
+class _NewRows:
     """New rows beside a model and what is known of the rows of its fit."""
 
     def __init__(
@@ -143,7 +143,7 @@ class _Asked:
     def _rows(self, code: int) -> Array:
         return np.flatnonzero(self.codes == code)
 
-    def _mixes(self, model: Any) -> dict[int, Mixed]:
+    def _mixes(self, model: Any) -> dict[int, RowsMix]:
         """Mix of the new rows of each domain."""
         fit, found = model._origin, {}
         for code in map(int, np.unique(self.codes)):
@@ -155,7 +155,7 @@ class _Asked:
     # ---- a new class --------------------------------------------------------------
 
     def _unknown(
-        self, level: float, mixes: dict[int, Mixed]
+        self, level: float, mixes: dict[int, RowsMix]
     ) -> dict[int, UnknownShare]:
         """Share of rows of no known class, by domain."""
         result = {}
@@ -248,7 +248,7 @@ class _Asked:
             level=self.level,
         )
 
-    def _pooled(self, model: Any, before: Before, mixes: dict[int, Mixed]) -> Array:
+    def _pooled(self, model: Any, before: Before, mixes: dict[int, RowsMix]) -> Array:
         """Mix of all rows of each domain, of the classes of the fit."""
         fit = model._origin
         parts = np.zeros((len(self.names), fit.n_classes_))
@@ -271,7 +271,7 @@ class _Asked:
         model: Any,
         before: Before,
         code: int,
-        mixed: Mixed,
+        mixed: RowsMix,
         parts: Array,
         doubt: float,
     ) -> DomainUpdate:
@@ -308,8 +308,8 @@ class _Asked:
         )
 
     def _drifted(
-        self, model: Any, before: Before, code: int, mixed: Mixed, doubt: float
-    ) -> list[Change]:
+        self, model: Any, before: Before, code: int, mixed: RowsMix, doubt: float
+    ) -> list[Movement]:
         """Columns with another look; not asked where rows are of no known class."""
         grown = model is not self.model  # the new class has no looks of before
         unlike = grown or self.unknown[code].verdict == "present"
@@ -322,7 +322,7 @@ class _Asked:
         order = np.argsort(-np.abs(size), kind="stable")
         reach = norm.ppf((1 + self.level) / 2) * error
         return [
-            Change(
+            Movement(
                 self.columns[one],
                 float(size[one]),
                 float(size[one] - reach[one]),
@@ -353,7 +353,7 @@ def _moved(
     sizes: tuple[int, int],
     doubt: float,
     level: float,
-) -> list[Change]:
+) -> list[Movement]:
     """Classes whose share is another; at 0 and 1 one row more or less is no news."""
     centre, first = shrunken(was, then, sizes[0])
     centre_now, second = shrunken(found, chance, sizes[1])
@@ -361,7 +361,7 @@ def _moved(
     difference = centre_now - centre
     reach = stretched_quantile(level) * error
     return [
-        Change(
+        Movement(
             str(model.class_names_[y]),
             float(difference[y]),
             float(difference[y] - reach[y]),

@@ -59,6 +59,8 @@ CLASSES = {
     "GivenClusters": "shoal.stages.discretize._masses",
     "KMeansDiscretizer": "shoal.stages.discretize._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",
+    "Knowledge": "shoal._known",
+    "KnownClasses": "shoal.base._known",
     "Novelty": "shoal._novelty",
     "Penalties": "shoal.likelihood._problem",
     "PointMassDiscretizer": "shoal.stages.discretize._masses",

@@ -156,6 +156,7 @@ GIVEN = {
     "domain": "where a row is from",
     "id": "names the rows",
     "label": "held aside, to score",
+    "known": "classes known of some rows",
     "group": "groups the domains",
     "order": "says when a row is from",
 }

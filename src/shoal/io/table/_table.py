@@ -36,7 +36,7 @@ class Column:
     Attributes
     ----------
     name : str
-    role : {"feature", "domain", "id", "label", "group", "order", "set aside"}
+    role : {"feature", "domain", "id", "label", "known", "group", "order", "set aside"}
     reason : str
         Why, in words for people: ``"number"``, ``"4 levels, one-hot"``,
         ``"the same in every row"``.
@@ -75,6 +75,8 @@ class Table:
         When each row is from, where a column of times was named.
     places : ndarray of int or None
         Which row of its source each row is, from 0, whatever was left out.
+    known : ndarray of shape (n_rows,) or None
+        Name of the class that is known of a row, None elsewhere; for ``fit`` to use.
     described : pair of matrix and list of str, or None
         What people know rows by, beside an ``X`` that says them nothing: genes.
     """
@@ -94,6 +96,7 @@ class Table:
     order: Array | None = None
     places: Array | None = None
     described: tuple[Any, list[str]] | None = None
+    known: Array | None = None
 
     @property
     def n_rows(self) -> int:
