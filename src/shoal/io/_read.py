@@ -12,9 +12,8 @@ from shoal.exceptions import InputError
 from shoal.io._files import join, require_columns
 from shoal.io._folders import read_images
 from shoal.io._options import SourceOptions
-from shoal.io._settings import READING
-from shoal.io.source._arrays import check_length, check_varied
-from shoal.io.source._format import Content, is_sparse
+from shoal.io.source._arrays import check_length, check_size, check_varied
+from shoal.io.source._format import Content
 from shoal.io.source._open import open_content
 from shoal.io.table._cells import learn_vocabulary, stripped, words
 from shoal.io.table._columns import Feature, decimal_of, plan_columns
@@ -213,7 +212,7 @@ class Tabulation:
             domains = self._drop_incomplete(schema, domains)
         schema, X = self._encoded(schema, domains)
         names = self._feature_names(schema)
-        _check_size(X, names)
+        check_size(X, names)
         if self.kind == "embedding":
             check_varied(X)
         shown = self.frame[schema.needed] if self.matrix is None else None
@@ -423,23 +422,6 @@ class Tabulation:
         if self.matrix is None or schema.names:
             return schema.feature_names
         return [f"x{index}" for index in range(self.matrix.shape[1])]
-
-
-def _check_size(X: Any, names: list[str]) -> None:
-    """Raise E115 for numbers that cannot be squared."""
-    values = X.data if is_sparse(X) else X
-    if not values.size:
-        return
-    # gaps may be left, and have no size
-    if max(float(np.nanmax(values)), -float(np.nanmin(values))) <= READING.largest:
-        return
-    place = int(np.nanargmax(np.abs(values)))
-    column = X.indices[place] if is_sparse(X) else place % X.shape[1]
-    raise InputError(
-        "E115",
-        f'"{names[column]}" holds {np.ravel(values)[place]:.3g}, too large to square',
-        "rescale the column, or clean its rows",
-    )
 
 
 def _with_domains(content: Content, options: SourceOptions) -> Content:

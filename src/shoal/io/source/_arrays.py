@@ -240,6 +240,23 @@ def check_varied(X: Any) -> None:
         )
 
 
+def check_size(X: Any, names: list[str]) -> None:
+    """Raise E115 for numbers that cannot be squared."""
+    values = X.data if is_sparse(X) else X
+    if not values.size:
+        return
+    # gaps may be left, and have no size
+    if max(float(np.nanmax(values)), -float(np.nanmin(values))) <= READING.largest:
+        return
+    place = int(np.nanargmax(np.abs(values)))
+    column = X.indices[place] if is_sparse(X) else place % X.shape[1]
+    raise InputError(
+        "E115",
+        f'"{names[column]}" holds {np.ravel(values)[place]:.3g}, too large to square',
+        "rescale the column, or clean its rows",
+    )
+
+
 # ---- matrix market -------------------------------------------------------------------
 
 LONGEST_LINE = 1_000
