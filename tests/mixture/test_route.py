@@ -117,6 +117,27 @@ def test_shift_speaks_where_classes_have_no_shape_of_their_own():
     )
 
 
+def test_looks_that_see_what_does_not_shift_are_overruled():
+    """A column of coin tosses parts the penguins by looks, and says nothing of islands.
+
+    That is no doubt about the species: neither in the verdict nor in the intervals.
+    """
+    penguins = load_penguins()
+    tosses = np.random.default_rng(0).integers(2, size=len(penguins.X))
+    X = np.column_stack([penguins.X, tosses])
+    model = DomainMixture(3, random_state=0).fit(X, penguins.domains)
+    assert matched_accuracy(penguins.labels, model.labels_) > 0.98
+    assert model.route_.by == "shift"
+    assert model.route_.agreement < 0.8
+    assert model.route_.overruled
+    assert model._in_doubt() is None
+    found = model.diagnose(X, penguins.domains, random_state=0)
+    assert found["witnesses"].status == "caution"
+    plain = DomainMixture(3, random_state=0).fit(penguins.X, penguins.domains)
+    assert not plain.route_.overruled
+    assert_array_equal(plain._in_doubt(), plain.route_.apart)
+
+
 def test_looks_speak_where_mixes_are_silent():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 600)

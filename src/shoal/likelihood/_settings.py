@@ -19,6 +19,11 @@ class MixtureSettings:
     route_folds: int = 3
     # Standard errors by which shift must beat guessing to have a say.
     route_doubt: float = 2.0
+    # Errors by which one must tell domains better for the other to be overruled: what
+    # it says otherwise is then no doubt. Set where a column without shift (the sex of
+    # penguins, a coin, noise) parts rows by looks: 3.9 to 5.1 there, below 3.1 in the
+    # development problems where the one that speaks was wrong.
+    route_overruled: float = 3.5
     # Mean rows of a domain below which shift is heard alone: a mix and a drift for
     # each of thousands of small domains cost five times the fit and know little.
     route_rows_per_domain: int = 8

@@ -71,6 +71,16 @@ class Route:
         """Whether both were heard, and neither had nothing to say."""
         return self.reason == "better"
 
+    @property
+    def overruled(self) -> bool:
+        """Whether the one that speaks tells domains better beyond any doubt."""
+        if not self.chosen:
+            return False
+        other = "looks" if self.by == "shift" else "shift"
+        (own, error), (less, other_error) = self.gain[self.by], self.gain[other]
+        doubt = SETTINGS.route_overruled * np.hypot(error, other_error)
+        return bool(own - less > doubt)
+
     def against(self, labels: Array, n_classes: int) -> "Route":
         """The same with the classes of the other compared to ``labels``.
 
@@ -224,7 +234,7 @@ class HearsLooks(FittedMixture):
         return self if looks is None else looks
 
     def _in_doubt(self) -> Array | None:
-        return self.route_.apart
+        return None if self.route_.overruled else self.route_.apart
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""

@@ -115,7 +115,7 @@ def find_witnesses(case: Case) -> Finding | None:
     topic = Topic("witnesses", RICH)
     status = "ok"
     # who has nothing to say, or is overruled beyond doubt, cannot contradict
-    heard = not both["silent"] and both["lead"] < THRESHOLDS.overruled
+    heard = not both["silent"] and not both["overruled"]
     if share < THRESHOLDS.witnesses_fail and heard:
         status = "fail"
     elif share < THRESHOLDS.witnesses_caution:

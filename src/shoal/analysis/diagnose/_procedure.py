@@ -1,6 +1,5 @@
 """The diagnosis: gather rows, compute every number, judge them."""
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,7 +34,7 @@ from shoal.analysis.diagnose._result import Diagnosis
 from shoal.analysis.diagnose._rows import DiagnosisRows, OwnAnswers, draw_seed, gather
 from shoal.analysis.diagnose._settings import EFFORT, THRESHOLDS
 from shoal.exceptions import ShoalWarning
-from shoal.probability import TINY, condition_number
+from shoal.probability import condition_number
 from shoal.validation import check_whole
 from shoal.validation._rows import stratified_sample
 
@@ -244,26 +243,12 @@ def _witnesses(estimator: Any) -> Numbers:
         "witnesses": {
             "by": route.by,
             "silent": route.reason == "silent",
-            "lead": _lead(route),
+            "overruled": route.overruled,
             "agreement": route.agreement,
             "by_class": route.agreement_by_class,
             "n_rows": len(route.other_labels),
         }
     }
-
-
-def _lead(route: Any) -> float:
-    """By how many of their errors the one that speaks tells domains better; 0: unasked.
-
-    Only where held-out rows decided between the two.
-    """
-    if route.reason != "better":
-        return 0.0
-    other = "looks" if route.by == "shift" else "shift"
-    (mean, error), (second, other_error) = (
-        route.gain[name] for name in (route.by, other)
-    )
-    return float((mean - second) / max(math.hypot(error, other_error), TINY))
 
 
 def _richness(

@@ -73,9 +73,6 @@ class Thresholds:
     # share of rows to which looks and shift give the same class
     witnesses_caution: float = 0.85
     witnesses_fail: float = 0.7
-    # errors by which one of them tells domains better than the other, which is then
-    # overruled (4.7 and 5.1 in the two development tables where it was wrong)
-    overruled: float = 4.5
     # share of all rows (domains weighted) in the rarest class
     empty: float = 0.001
     # another start is as good within this many nats, better from this many on; or, if
