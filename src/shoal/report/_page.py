@@ -13,30 +13,30 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.io._files import write_whole
-from shoal.io._shown import visible
+from shoal.io._notation import visible
 from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
-from shoal.report._detail import Detail, cut, steps_for
 from shoal.report._settings import SETTINGS
 from shoal.report._view import (
     HARD_STOP_MB,
     MEGABYTE,
     SCHEMA,
+    Detail,
     View,
+    cut,
     fixed,
     percent,
     points,
     short,
     signed,
+    steps_for,
 )
-from shoal.report.figures import _cells, _prevalence
+from shoal.report.figures import _prevalence, _svg
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
-from shoal.report.figures._looks import look_panels
+from shoal.report.figures._flows import neighbours_picture, tree_picture
+from shoal.report.figures._looks import look_panels, marks_picture
 from shoal.report.figures._maps import MOST_PANELS, Map
-from shoal.report.figures._marks import marks_picture
-from shoal.report.figures._neighbours import neighbours_picture
-from shoal.report.figures._tree import tree_picture
-from shoal.report.figures._trend import trend_panels
+from shoal.report.figures._prevalence import trend_panels
 
 # ---- what the templates ask for ------------------------------------------------------
 
@@ -174,9 +174,9 @@ class PageContent:
         """Fits with one class fewer and more beside this one."""
         return neighbours_picture(self.view)
 
-    def difference_scale(self) -> _cells.DifferenceScale:
+    def difference_scale(self) -> _svg.DifferenceScale:
         """The axis of the largest differences."""
-        return _cells.DifferenceScale(self.summary["differences"])
+        return _svg.DifferenceScale(self.summary["differences"])
 
     def choice_panels(self) -> list[tuple[str, str, Markup]]:
         """Curves over the number of classes."""
@@ -381,7 +381,7 @@ def _build(
         page=page,
         view=page.view,
         figures=_prevalence,
-        cells=_cells,
+        cells=_svg,
         tree=tree_picture(page.view),
         summary=summary,
         left_out=left_out,
