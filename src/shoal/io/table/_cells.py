@@ -1,4 +1,4 @@
-"""Cells of a column as numbers, words, bags of words; and what is nearly a number.
+"""Cells of a column as numbers and as words, and what is nearly a number.
 
 There is one notion of "missing". Rows in messages are counted from 1, the header left
 out, as the source has them.
@@ -19,7 +19,6 @@ from shoal.exceptions import InputError
 from shoal.io._files import join, n_of, quoted
 from shoal.io._notation import COMMA, POINT, THOUSANDS, Notation
 from shoal.io._settings import READING
-from shoal.io.table._stopwords import stop_words
 
 Array = np.ndarray[Any, Any]
 
@@ -231,52 +230,6 @@ def sentinels(missing: Sequence[str]) -> list[float]:
 def _sentinels(missing: tuple[str, ...]) -> tuple[float, ...]:
     found = pd.to_numeric(pd.Series(list(missing), dtype=object), errors="coerce")
     return tuple(float(number) for number in found.dropna())
-
-
-# ---- Running text as bags of words ---------------------------------------------------
-
-# A word is a run of two or more letters and digits of any alphabet, in lower case, at
-# least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
-# occur in at least two rows and in at most half of them, and of those the 20,000 most
-# frequent (ties in alphabetical order). Function words of the language that the texts
-# are in are left out, if it is one that is known. Languages written without spaces need
-# a segmenter first.
-WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
-
-
-def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
-    """The words worth counting, in alphabetical order.
-
-    >>> learn_vocabulary(["One fish", "two fishes, red", "red fish", "blue sea", "Sea"])
-    ('fish', 'red', 'sea')
-    """
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    counter = CountVectorizer(token_pattern=WORD, dtype=np.float64)
-    try:
-        table = counter.fit_transform(texts)
-    except ValueError:  # not a single word
-        return ()
-    rows = np.bincount(table.indices, minlength=table.shape[1])
-    most = READING.max_share_of_word * len(texts)
-    total = np.asarray(table.sum(axis=0)).ravel()
-    words = counter.get_feature_names_out()
-    silent = stop_words(dict(zip(words, total, strict=True)))
-    says = np.array([word not in silent for word in words])
-    kept = np.flatnonzero((rows >= READING.min_rows_of_word) & (rows <= most) & says)
-    frequent = kept[np.argsort(-total[kept], kind="stable")[: READING.max_words]]
-    return tuple(words[np.sort(frequent)].tolist())
-
-
-def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
-    """Bags as a CSR array of shape (n_texts, n_words)."""
-    from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    counter = CountVectorizer(
-        token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
-    )
-    return sparse.csr_array(counter.transform(texts))
 
 
 # ---- columns that are nearly numbers: what keeps them from it ------------------------
