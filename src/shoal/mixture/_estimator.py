@@ -15,9 +15,8 @@ from shoal._threads import one_thread
 from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Trials
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.likelihood._features import FeatureMap, log_proba
+from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight, log_proba
 from shoal.likelihood._problem import Fit
-from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
 from shoal.mixture._options import SearchOptions, read_options

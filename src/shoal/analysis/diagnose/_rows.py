@@ -13,9 +13,13 @@ from shoal._words import list_words, thin_words
 from shoal.analysis._draws import match_by_rows
 from shoal.analysis._refits import with_classes
 from shoal.analysis.diagnose._settings import EFFORT
-from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._features import (
+    FeatureMap,
+    TrainingRows,
+    feature_map,
+    list_expansions,
+)
 from shoal.likelihood._problem import MixtureProblem, Penalties
-from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import cluster_rows
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation import is_sparse, row_weights
