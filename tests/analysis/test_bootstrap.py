@@ -8,9 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal._progress import listening
-from shoal.analysis._draws import Resample, draw_rows
-from shoal.analysis._resample import Resampler, proportions_resampler
+from shoal._work import listening
+from shoal.analysis._resample import (
+    Resample,
+    Resampler,
+    draw_rows,
+    proportions_resampler,
+)
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning

@@ -5,8 +5,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shoal import DDFA, DiscreteMixture, DomainMixture, choose_n_classes
-from shoal._rank import RankResult
 from shoal.analysis._choose import Evidence, decide, smooth
+from shoal.analysis._rank import RankResult
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import TrainingRows

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from shoal._rank import likeliest, supported_rank
-from shoal._unknown import fit_familiar
+from shoal.analysis._rank import likeliest, supported_rank
+from shoal.analysis._unknown import fit_familiar
 from shoal.base._hooks import FitsRows
 from shoal.ddfa._fitted import FittedStages
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning

@@ -6,17 +6,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from shoal._rank import soften
-from shoal._words import single_word_bags
+from shoal.analysis._rank import soften
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
-from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
+from shoal.base._shown import UsualRow, usual_row
 from shoal.probability import (
     mean_log_likelihood,
     normalize_rows,
 )
+from shoal.stages._words import single_word_bags
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.discriminate._candidates import (
     is_given,

@@ -14,7 +14,10 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 
-from shoal._features import (
+from shoal.likelihood._known import sample_rows
+from shoal.likelihood._problem import MixtureProblem
+from shoal.likelihood._settings import SETTINGS
+from shoal.stages.discriminate._named import (
     ROWS_PER_COLUMN,
     few_components,
     is_wide,
@@ -22,11 +25,8 @@ from shoal._features import (
     rbf_width,
     unit_components,
 )
-from shoal._known import Knowledge
-from shoal.likelihood._known import sample_rows
-from shoal.likelihood._problem import MixtureProblem
-from shoal.likelihood._settings import SETTINGS
 from shoal.validation import is_sparse, row_weights
+from shoal.validation._known import Knowledge
 
 Array = np.ndarray[Any, Any]
 

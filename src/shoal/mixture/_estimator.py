@@ -9,10 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._known import Given, Knowledge, read_known, too_few_classes
-from shoal._rank import NO_SIGNAL
-from shoal._threads import one_thread
+from shoal._work import one_thread
 from shoal.analysis._choose import Evidence
+from shoal.analysis._rank import NO_SIGNAL
 from shoal.analysis._refits import Trials
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight, log_proba
@@ -31,6 +30,7 @@ from shoal.validation import (
     resolve_domain_weight,
     varying_columns,
 )
+from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
 from shoal.validation._rows import sort_rows
 
 Array = np.ndarray[Any, Any]

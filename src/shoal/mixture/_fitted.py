@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from shoal._known import Knowledge
-from shoal._novelty import Novelty
-from shoal._unknown import fit_familiar
-from shoal.analysis._draws import Refit, Resample, draw_rows, match_by_rows
-from shoal.analysis._resample import Resampler
+from shoal.analysis._novelty import Novelty
+from shoal.analysis._resample import (
+    Refit,
+    Resample,
+    Resampler,
+    draw_rows,
+    match_by_rows,
+)
+from shoal.analysis._unknown import fit_familiar
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_rows
 from shoal.base import LatentShiftEstimator
-from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
 from shoal.base._known import FitsKnown, folds_of_known, remember
+from shoal.base._shown import UsualRow, usual_row
 from shoal.likelihood._features import FeatureMap, TrainingRows
 from shoal.likelihood._problem import (
     Fit,
@@ -35,6 +39,7 @@ from shoal.likelihood._starts import (
 )
 from shoal.probability import TINY, domain_given_class, normalize_rows
 from shoal.validation import row_weights
+from shoal.validation._known import Knowledge
 from shoal.validation._rows import canonical_rows
 
 Array = np.ndarray[Any, Any]

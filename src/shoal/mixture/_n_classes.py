@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import (
     RULE,
     Evidence,
@@ -27,8 +26,9 @@ from shoal.analysis._choose import (
     shows_signal,
     smooth,
 )
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._rank import RankResult, supported_rank
 from shoal.analysis._refits import Order, Trials
+from shoal.analysis._resample import match_by_rows
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._features import (
     LINEAR,

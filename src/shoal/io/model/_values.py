@@ -38,8 +38,8 @@ MODELS = {
     "DiscreteMixture": "shoal.discrete",
     "DomainMixture": "shoal.mixture",
     "ImageMixture": "shoal.vision",
-    "MergedClasses": "shoal.base._merged",
-    "UpdatedMixes": "shoal.base._updated",
+    "MergedClasses": "shoal.base._derived",
+    "UpdatedMixes": "shoal.base._derived",
 }
 
 #: The only other classes that a model file can name, and where they live.
@@ -59,15 +59,15 @@ CLASSES = {
     "GivenClusters": "shoal.stages.discretize._masses",
     "KMeansDiscretizer": "shoal.stages.discretize._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",
-    "Knowledge": "shoal._known",
+    "Knowledge": "shoal.validation._known",
     "KnownClasses": "shoal.base._known",
-    "Novelty": "shoal._novelty",
+    "Novelty": "shoal.analysis._novelty",
     "Penalties": "shoal.likelihood._problem",
     "PointMassDiscretizer": "shoal.stages.discretize._masses",
     "RBFFeatures": "shoal.stages.discriminate._named",
-    "RankResult": "shoal._rank",
+    "RankResult": "shoal.analysis._rank",
     "Route": "shoal.mixture._route",
-    "Strangers": "shoal._unknown",
+    "Strangers": "shoal.analysis._unknown",
 }
 
 # One number for each training row and domain: large, and only fit looks at it.

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal._threads import one_thread
+from shoal._work import one_thread
 
 # ---- newton --------------------------------------------------------------------------
 

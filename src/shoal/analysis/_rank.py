@@ -14,9 +14,10 @@ from shoal.exceptions import IdentifiabilityWarning
 from shoal.probability import mean_log_likelihood
 from shoal.stages.adjust import maximum_likelihood
 
+Array = np.ndarray[Any, Any]
+
 # ---- How many classes a cluster-by-domain table supports -----------------------------
 
-Array = np.ndarray[Any, Any]
 
 # Words (clusters) rarer than this share one column: alone, each would be a perfect
 # sign of the domain it happens to occur in, in the data as in every permutation.
@@ -87,7 +88,7 @@ def supported_rank(
 
     Examples
     --------
-    >>> from shoal._rank import supported_rank
+    >>> from shoal.analysis._rank import supported_rank
     >>> two_classes = [[90, 10, 50], [10, 90, 50], [50, 50, 50], [30, 70, 50]]
     >>> supported_rank(two_classes, random_state=0).n_classes
     2

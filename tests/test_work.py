@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from shoal import DomainMixture
-from shoal._threads import _pools, one_thread
+from shoal._work import _pools, one_thread
 from shoal.datasets import make_latent_shift
 
 

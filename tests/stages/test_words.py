@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from shoal._words import (
+from shoal.stages._words import (
     check_counts,
     find_words,
     look_up_words,

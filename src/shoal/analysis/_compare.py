@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import t as t_distribution
 from sklearn.utils import check_random_state
 
-from shoal.analysis.compare._formula import make_design, parse_formula, refused
-from shoal.analysis.compare._regression import (
+from shoal.analysis._formula import NUMBERS, make_design, parse_formula, refused
+from shoal.analysis._regression import (
     LogOdds,
     Regression,
     false_discovery_rate,
@@ -18,7 +18,6 @@ from shoal.analysis.compare._regression import (
     n_arrangements,
     shuffled_rows,
 )
-from shoal.analysis.compare._settings import NUMBERS
 from shoal.validation import check_whole
 
 Array = np.ndarray[Any, Any]

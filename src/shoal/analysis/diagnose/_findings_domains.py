@@ -1,10 +1,23 @@
-"""Checks of the classes: whether they are domains, and who else would find them."""
+"""Checks of classes against domains, and of domains that need no classes."""
+
+from typing import Any
 
 import numpy as np
 
-from shoal.analysis.diagnose._case import ALIKE, RICH, Case, Topic, joined
-from shoal.analysis.diagnose._result import Finding
+from shoal.analysis.diagnose._result import (
+    ALIKE,
+    RICH,
+    Case,
+    Finding,
+    Numbers,
+    Topic,
+    joined,
+    level_of,
+    written_column,
+)
 from shoal.analysis.diagnose._settings import THRESHOLDS
+
+# ---- classes and domains: whether they are one, and who else would find them ---------
 
 
 def find_class_domains(case: Case) -> Finding:
@@ -144,4 +157,103 @@ def find_other_count(case: Case) -> Finding | None:
         f"the curve of held-out fits agrees on {k} classes",
         f"The curve of held-out fits does not say {k}: {choice['sentence']}.",
         "Look at the curve, and at the classes with one fewer and one more.",
+    )
+
+
+# ---- domains that measure, or look, in their own way ---------------------------------
+
+
+def find_domains_apart(case: Case) -> Finding | None:
+    """Whether most domains fit no mix of the others; None where it was not asked."""
+    drift = case["drift"]
+    if drift is None:
+        return None
+    known = ~np.isnan(drift["apart"])
+    apart = drift["apart"] > THRESHOLDS.apart_sure * drift["apart_error"]
+    n_apart, n_known = int(apart.sum()), int(known.sum())
+    share = n_apart / n_known
+    values = {
+        "share": share,
+        "shift": float(drift["shift"][known].mean()),
+        "apart": float(drift["apart"][known].mean()),
+    }
+    seen = f"{n_apart} of {n_known} domains hold rows that fit no mix of the others'"
+    topic = Topic("drift", ALIKE, "label shift")
+    status = "ok"
+    if _many_domains(drift):
+        status = level_of(share, THRESHOLDS.apart_caution, THRESHOLDS.apart_fail)
+    if status == "ok":
+        return topic.fine(values, seen)
+    if case["drift_fitted"]:
+        return topic.trouble(
+            "caution",
+            values,
+            f"Domains drift: {seen}; the fit takes one offset per domain out.",
+            "What differs by more than one offset is still taken for classes: look at "
+            "rows of a class from several domains.",
+        )
+    first = case.domains[int(np.nanargmax(np.where(apart, drift["apart"], -np.inf)))]
+    return topic.trouble(
+        status,
+        values,
+        f"Domains do not hold the same classes in another mix: {seen}; most: {first}.",
+        "More classes would only hide it. Remove what each instrument, site or season "
+        "does to the columns (center each domain, or drop columns), or use --by looks, "
+        "which allows a drift.",
+    )
+
+
+def find_instrument(case: Case) -> Finding | None:
+    """Whether one column of one domain is in another unit; None where not asked."""
+    drift = case["drift"]
+    if drift is None:
+        return None
+    topic = Topic("W124", ALIKE, "label shift", quiet=True)
+    one = next(filter(_is_told, drift["instruments"]), None)
+    if one is None:
+        return topic.fine({}, "no column of a domain asks for another unit")
+    alone = one["beyond"] > THRESHOLDS.unit_sure * one["beyond_error"]
+    if not alone and not _many_domains(drift):
+        seen = "what may be another unit may as well be a class of the domain's own"
+        return topic.fine({"evidence": float(one["evidence"])}, seen)
+    where = case.domains[one["domain"]]
+    column = written_column(case["columns"][one["column"]])
+    reads = f"{column} at {where} is {_span(one['here'])}"
+    else_, doubt = _span(one["elsewhere"]), "" if alone else ", or a class of its own"
+    return topic.trouble(
+        "fail" if _is_large(one) and not case["drift_fitted"] else "caution",
+        {
+            key: float(one[key])
+            for key in ("evidence", "gain", "beyond", "factor", "offset", "size")
+        },
+        f"{reads[0].upper()}{reads[1:]}, elsewhere {else_}: another unit or instrument"
+        f"{doubt}?",
+        f"Compare {column} there with the others: {one['factor']:.3g} x value "
+        f"{one['offset']:+.3g} would make it like theirs. Mend the column, or leave it "
+        f"or {where} out.",
+    )
+
+
+def _many_domains(drift: Numbers) -> bool:
+    """Whether private classes cannot be why so many domains stand apart."""
+    return int(np.isfinite(drift["apart"]).sum()) >= THRESHOLDS.apart_domains
+
+
+def _is_told(one: Numbers) -> bool:
+    """Whether an instrument is more than chance, and than a model a little off."""
+    enough = max(THRESHOLDS.unit_nats, THRESHOLDS.unit_nats_a_row * one["rows"])
+    return bool(one["evidence"] > enough and one["size"] >= THRESHOLDS.unit_least)
+
+
+def _span(ends: Any) -> str:
+    low, high = (f"{float(end):.3g}" for end in ends)
+    return f"{low} to {high}"
+
+
+def _is_large(one: Numbers) -> bool:
+    """Whether an instrument moves rows so far that they end in other classes."""
+    return bool(
+        one["evidence"] > THRESHOLDS.unit_nats_fail
+        and one["size"] >= THRESHOLDS.unit_large
+        and one["beyond"] > -THRESHOLDS.unit_doubt * one["beyond_error"]
     )

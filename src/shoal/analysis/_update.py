@@ -8,17 +8,24 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._unknown import UnknownShare
 from shoal.analysis._adapt import _as_names, unknown_share
-from shoal.analysis._draws import (
+from shoal.analysis._before import (
+    Before,
+    DomainUpdate,
+    ModelUpdate,
+    Movement,
+    RowsMix,
+    mix_of,
+    read_before,
+)
+from shoal.analysis._difference import NUMBERS
+from shoal.analysis._resample import (
     match_by_rows,
     prevalence_interval,
     shrunken,
     stretched_quantile,
 )
-from shoal.analysis.update._before import Before, RowsMix, mix_of, read_before
-from shoal.analysis.update._result import DomainUpdate, ModelUpdate, Movement
-from shoal.analysis.update._settings import NUMBERS
+from shoal.analysis._unknown import UnknownShare
 from shoal.exceptions import ShoalWarning
 from shoal.validation import check_domains, is_sparse
 from shoal.validation._domains import is_scalar

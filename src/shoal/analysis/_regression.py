@@ -16,8 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 from scipy.stats import f as f_distribution
 
-from shoal.analysis.compare._formula import Design
-from shoal.analysis.compare._settings import NUMBERS
+from shoal.analysis._formula import NUMBERS, Design
 
 Array = np.ndarray[Any, Any]
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal._features import rbf_features, rbf_width
+from shoal.stages.discriminate._named import rbf_features, rbf_width
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

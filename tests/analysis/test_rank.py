@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shoal._rank import RankResult, domains_differ, supported_rank
+from shoal.analysis._rank import RankResult, domains_differ, supported_rank
 from shoal.exceptions import IdentifiabilityWarning
 
 

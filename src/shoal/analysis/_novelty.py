@@ -46,7 +46,7 @@ class Novelty:
         Root mean square distance of a cluster's rows to its centre.
     quantiles : ndarray of shape (n_quantiles,)
         Of the distances of training rows that did not help to find the centres.
-    strangers : shoal._unknown.Strangers or None
+    strangers : shoal.analysis._unknown.Strangers or None
         How strange rows of an unknown class would be; None where it was not asked.
     """
 

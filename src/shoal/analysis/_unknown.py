@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
-from shoal._novelty import (
+from shoal.analysis._novelty import (
     Novelty,
     familiarity,
     find_centres,
@@ -210,7 +210,7 @@ def fit_familiar(
     Returns
     -------
     Novelty
-        That of :func:`shoal._novelty.fit_novelty`, with ``strangers``.
+        That of :func:`shoal.analysis._novelty.fit_novelty`, with ``strangers``.
     """
     novelty, near, other, seed = fit_novelty(Z, random_state=random_state)
     if not other.size:

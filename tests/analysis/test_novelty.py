@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import kstest
 
-from shoal._novelty import familiarity, fit_novelty, novelty_quantiles
+from shoal.analysis._novelty import familiarity, fit_novelty, novelty_quantiles
 
 
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(300, 2), (2000, 10), (2000, 60)])
