@@ -13,11 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import shoal
 from shoal import DensityMixture, choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.exceptions import (
-    CollapseWarning,
-    ConstantColumnWarning,
-    SubsampleWarning,
-)
+from shoal.exceptions import CollapseWarning, ConstantColumnWarning, SubsampleWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 from shoal.probability import match_rows
 

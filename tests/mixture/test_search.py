@@ -19,12 +19,7 @@ from shoal.likelihood._starts import (
 from shoal.metrics import matched_accuracy
 from shoal.mixture._options import Folds, SearchOptions, Trial, beats
 from shoal.mixture._search import race_clusters, step_gain, weight_steps
-from shoal.mixture._starts import (
-    Partition,
-    Reanchored,
-    kmeans_labels,
-    look_starts,
-)
+from shoal.mixture._starts import Partition, Reanchored, kmeans_labels, look_starts
 from shoal.probability import HeldOut, domain_given_class
 from shoal.validation._rows import fold_of_rows
 

@@ -1,7 +1,6 @@
-"""How many classes a cluster-by-domain table supports, and how well k explain it."""
+"""How many classes a cluster-by-domain table supports."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,6 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
 
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.probability import mean_log_likelihood
-from shoal.stages.adjust import maximum_likelihood
 
 Array = np.ndarray[Any, Any]
 
@@ -220,7 +217,7 @@ def _as_table(counts: Any) -> Array:
     return table.astype(np.int64)
 
 
-# ---- which q(d|y) explains the domains best ------------------------------------------
+# ---- estimates, kept off zero --------------------------------------------------------
 
 
 def soften(
@@ -253,43 +250,3 @@ def soften(
     """
     mixed = n_rows * domain_given_x + imaginary * domain_weight
     return np.asarray(mixed / (n_rows + imaginary))
-
-
-def likeliest(
-    solutions: Sequence[Array],
-    domain_given_x: Array,
-    codes: Array,
-    domain_weight: Array,
-    n_rows: int,
-) -> int:
-    """Position of the q(d|y) through which q(d|x) explains the domains best.
-
-    Each row is replaced by its likeliest mixture of the classes; what that says of the
-    row's own domain counts, in nats, each domain equally.
-
-    Parameters
-    ----------
-    solutions : sequence of ndarray of shape (n_classes, n_domains)
-        Candidates for q(d|y).
-    domain_given_x : ndarray of shape (n_samples, n_domains)
-        Out-of-fold.
-    codes : ndarray of shape (n_samples,)
-    domain_weight : ndarray of shape (n_domains,)
-    n_rows : int
-        Number of rows that the solutions were made from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> domain_given_x, codes = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 1])
-    >>> flat, sharp = np.full((2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> likeliest([flat, sharp], domain_given_x, codes, np.full(2, 0.5), n_rows=100)
-    1
-    """
-    scores = []
-    for domain_given_class in solutions:
-        class_given_x = maximum_likelihood(domain_given_x, domain_given_class)
-        explained = class_given_x @ domain_given_class
-        softened = soften(explained, domain_weight, n_rows)
-        scores.append(mean_log_likelihood(softened, codes))
-    return int(np.argmax(scores))

@@ -11,11 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.analysis._profile import (
-    contrast_features,
-    feature_names_of,
-    numeric_columns,
-)
+from shoal.analysis._profile import contrast_features, feature_names_of, numeric_columns
 from shoal.analysis._refits import with_classes
 from shoal.exceptions import ShoalWarning
 

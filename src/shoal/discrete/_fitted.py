@@ -26,10 +26,7 @@ from shoal.stages._words import (
     sum_by_domain,
     thin_words,
 )
-from shoal.validation import (
-    check_domains,
-    check_X,
-)
+from shoal.validation import check_domains, check_X
 
 Array = np.ndarray[Any, Any]
 

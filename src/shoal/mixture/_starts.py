@@ -35,13 +35,7 @@ from shoal.likelihood._starts import (
     optimize_from,
     softmax_of_partition,
 )
-from shoal.mixture._options import (
-    Found,
-    SearchOptions,
-    beats,
-    list_scales,
-    polish,
-)
+from shoal.mixture._options import Found, SearchOptions, beats, list_scales, polish
 from shoal.probability import HeldOut, domain_given_class, normalize_rows
 from shoal.validation import is_sparse
 from shoal.validation._rows import fold_of_rows

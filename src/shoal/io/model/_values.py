@@ -19,13 +19,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from shoal.io._settings import LOADING
-from shoal.io.model._budget import (
-    Budget,
-    check_classes,
-    check_widths,
-    damaged,
-    one_job,
-)
+from shoal.io.model._budget import Budget, check_classes, check_widths, damaged, one_job
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +38,7 @@ MODELS = {
 
 #: The only other classes that a model file can name, and where they live.
 CLASSES = {
-    "Adjuster": "shoal.stages.adjust._estimator",
+    "Adjuster": "shoal.stages.adjust",
     "Bags": "shoal.counts._bags",
     "Calibration": "shoal.stages.discriminate._calibrate",
     "Columns": "shoal.density._columns",
@@ -53,17 +47,17 @@ CLASSES = {
     "DensityMixture": "shoal.density._estimator",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",
-    "Factorization": "shoal.stages.factorize._result",
+    "Factorization": "shoal.stages.factorize._estimator",
     "Factorizer": "shoal.stages.factorize._estimator",
     "FeatureMap": "shoal.likelihood._features",
-    "GivenClusters": "shoal.stages.discretize._masses",
-    "KMeansDiscretizer": "shoal.stages.discretize._kmeans",
+    "GivenClusters": "shoal.stages.discretize",
+    "KMeansDiscretizer": "shoal.stages._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",
     "Knowledge": "shoal.validation._known",
     "KnownClasses": "shoal.base._known",
     "Novelty": "shoal.analysis._novelty",
     "Penalties": "shoal.likelihood._problem",
-    "PointMassDiscretizer": "shoal.stages.discretize._masses",
+    "PointMassDiscretizer": "shoal.stages.discretize",
     "RBFFeatures": "shoal.stages.discriminate._named",
     "RankResult": "shoal.analysis._rank",
     "Route": "shoal.mixture._route",

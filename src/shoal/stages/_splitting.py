@@ -1,80 +1,19 @@
-"""The three adjustments: pseudo-inverse, least squares, maximum likelihood."""
+"""Splitting iterations: many rows at once come near their best mixture of classes.
+
+What they leave open, ``_simplex`` finishes.
+"""
 
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shoal.probability import check_stochastic, normalize_rows
-from shoal.stages.adjust._simplex import (
-    Product,
-    constrained_inverse,
-    geometric_curvature,
-    solve_rows,
-    to_simplex,
-)
-
-# ---- The published adjustment: one matrix product with the pseudo-inverse ------------
+from shoal.stages._simplex import Product
 
 Array = NDArray[Any]
 
-SMALLEST_TOL = 1e-13
-
-
-def check_tables(
-    domain_given_x: ArrayLike, domain_given_class: ArrayLike, tol: float = np.inf
-) -> tuple[Array, Array]:
-    """Validate both tables; the classes come back as float64.
-
-    A duality gap ``tol`` that double precision cannot certify is refused.
-    """
-    if not tol >= SMALLEST_TOL:
-        raise ValueError(f"tol must be at least {SMALLEST_TOL}, got {tol!r}")
-    points = check_stochastic(domain_given_x, "domain_given_x")
-    corners = check_stochastic(domain_given_class, "domain_given_class")
-    if points.shape[1] != corners.shape[1]:
-        raise ValueError(
-            f"domain_given_x has {points.shape[1]} columns, domain_given_class has "
-            f"{corners.shape[1]}; both need one column per domain, in the same order"
-        )
-    return points, corners.astype(np.float64)
-
-
-def pseudo_inverse(
-    domain_given_x: ArrayLike, domain_given_class: ArrayLike, *, clip: bool = True
-) -> Array:
-    """q(y|x) = f(x) T^+, as published in Algorithm 2.
-
-    Parameters
-    ----------
-    domain_given_x : array-like of shape (n_samples, n_domains)
-        q(d|x); rows sum to 1.
-    domain_given_class : array-like of shape (n_classes, n_domains)
-        q(d|y); rows sum to 1.
-    clip : bool, default=True
-        Set negative entries to 0 and scale rows to sum to 1; a row without any
-        positive entry becomes uniform. The paper is silent on negative entries, and
-        dividing by a negative sum turns the arg max around. False returns the raw
-        published numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-
-    Examples
-    --------
-    >>> pseudo_inverse([[0.6, 0.4]], [[0.8, 0.2], [0.3, 0.7]]).round(3)
-    array([[0.6, 0.4]])
-    """
-    points, corners = check_tables(domain_given_x, domain_given_class)
-    raw = points @ np.linalg.pinv(corners).astype(points.dtype)
-    if not clip:
-        return np.asarray(raw)
-    return normalize_rows(np.maximum(raw, 0, out=raw))
-
-
-# ---- Simplex least squares: the nearest mixture of the classes' rows -----------------
+# ---- least squares -------------------------------------------------------------------
 
 # Iterations of splitting per digit of the gap asked for. Fewer leave more rows to
 # Newton steps, which take longer.
@@ -84,7 +23,7 @@ ITERATIONS_PER_DIGIT = 3.3
 RELAXATION, PENALTY = 1.9, 2.0
 
 
-class _SquaredDistance:
+class SquaredDistance:
     """Half the squared distance of f and g T; an ``Objective`` of g."""
 
     def __init__(self, gram: Array, target: Array) -> None:
@@ -105,7 +44,7 @@ class _SquaredDistance:
         return type(self)(self.gram, self.target[:, columns])
 
 
-class _SquaresSplitting:
+class SquaresSplitting:
     """Splitting of the squared distance and the constraint g >= 0."""
 
     def __init__(self, gram: Array, tol: float) -> None:
@@ -118,7 +57,7 @@ class _SquaresSplitting:
         self.response = RELAXATION * response
         self.offset = RELAXATION * offset[:, None]
 
-    def __call__(self, objective: _SquaredDistance, patience: int = 1) -> Array:
+    def __call__(self, objective: SquaredDistance, patience: int = 1) -> Array:
         # Start without the constraint: exact already where no class is negative.
         signed = self.free @ objective.target + self.free_offset[:, None]
         push = self.response @ objective.target + self.offset
@@ -132,64 +71,17 @@ class _SquaresSplitting:
         return to_simplex(signed)
 
 
-def simplex_least_squares(
-    domain_given_x: ArrayLike, domain_given_class: ArrayLike, *, tol: float = 1e-11
-) -> Array:
-    """Solve min ||f(x) - g T||^2 / 2 over distributions g, for every row f(x).
-
-    Parameters
-    ----------
-    domain_given_x : array-like of shape (n_samples, n_domains)
-        q(d|x); rows sum to 1. float32 stays float32.
-    domain_given_class : array-like of shape (n_classes, n_domains)
-        T = q(d|y); rows sum to 1.
-    tol : float, default=1e-11
-        Largest duality gap, an upper bound of what each row's objective is above its
-        minimum.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        q(y|x); rows sum to 1. Where twin classes leave a choice, a solution.
-
-    Notes
-    -----
-    Splitting iterations for all rows, projected Newton steps for the rows that they
-    leave open, an interior-point method for what is left. Rows are worked in blocks:
-    memory beyond the result does not grow with the number of rows.
-
-    Examples
-    --------
-    >>> domain_given_class = [[0.8, 0.2], [0.3, 0.7]]
-    >>> simplex_least_squares([[0.6, 0.4], [0.9, 0.1]], domain_given_class).round(3)
-    array([[0.6, 0.4],
-           [1. , 0. ]])
-    """
-    points, corners = check_tables(domain_given_x, domain_given_class, tol)
-    if len(corners) == 1:
-        return np.ones((len(points), 1), dtype=points.dtype)
-    gram = corners @ corners.T
-
-    def objective_of(columns: Array) -> _SquaredDistance:
-        return _SquaredDistance(gram, corners @ columns)
-
-    split = _SquaresSplitting(gram, tol)
-    return solve_rows(points, len(corners), objective_of, split, tol=tol, inner=10)
-
-
 # ---- likelihood ----------------------------------------------------------------------
 
 N_ITER = 24  # of splitting; fewer leave more to Newton steps, and take longer
 # Over-relaxation, and penalties of domains and classes in units of the curvature:
 # these needed the fewest iterations in our trials.
 OVER_RELAXATION, DOMAIN_PENALTY, CLASS_PENALTY = 1.8, 1.2, 1.5
-# Probabilities of a domain below this are the rounding error of some softmax.
-NOISE = 1e-12
 EXACT = 1e-12  # what rounding errors may do to an exact mixture
 IMPOSSIBLE = 1e-30  # keeps ratios to mixtures that rule out a domain finite
 
 
-class _Divergence:
+class Divergence:
     """KL(f || g T) up to a constant; an ``Objective`` of g."""
 
     def __init__(self, corners: Array, points: Array) -> None:
@@ -221,7 +113,7 @@ class _Divergence:
         return type(self)(self.corners, self.points[:, columns])
 
 
-class _LikelihoodSplitting:
+class LikelihoodSplitting:
     """Splitting of KL(f || p), g >= 0 and p = g T, in float32.
 
     The coordinates are the r probabilities of the domains, then the k of the classes.
@@ -250,7 +142,7 @@ class _LikelihoodSplitting:
         self.start_offset = _narrow(both @ self.free_offset - multipliers[:, None])
         self.bend = _narrow(4 / penalty[:, None])
 
-    def __call__(self, objective: _Divergence, patience: int = 1) -> Array:
+    def __call__(self, objective: Divergence, patience: int = 1) -> Array:
         x = self._approach(_narrow(objective.points), patience * N_ITER)
         # A row that is a mixture of the classes has that mixture as its exact answer.
         free = self.free @ objective.points + self.free_offset
@@ -281,58 +173,53 @@ class _LikelihoodSplitting:
         return to_simplex(classes)
 
 
-def maximum_likelihood(
-    domain_given_x: ArrayLike, domain_given_class: ArrayLike, *, tol: float = 1e-6
-) -> Array:
-    """Solve min KL(f(x) || g T) over distributions g, for every row f(x).
-
-    The same as maximizing sum_d f_d(x) log (g T)_d. A domain that no class can produce
-    tells nothing about the class and is left out; a row that has only such domains
-    is taken for an average one. Probabilities below 1e-12 count as 0.
-
-    Parameters
-    ----------
-    domain_given_x, domain_given_class
-        As in :func:`simplex_least_squares`.
-    tol : float, default=1e-6
-        Largest duality gap, max_y sum_d f_d T_yd / (g T)_d - 1 in nats, an upper bound
-        of what each row's divergence is above its minimum.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        As from :func:`simplex_least_squares`.
-
-    Notes
-    -----
-    The classical algorithm is EM, whose steps g_y <- g_y sum_d f_d T_yd / (g T)_d creep
-    near the boundary. Here splitting iterations find the classes present, projected
-    Newton steps finish, and an interior-point method takes the rows that they leave
-    open, in blocks of rows.
-
-    Examples
-    --------
-    >>> domain_given_class = [[0.8, 0.2], [0.3, 0.7]]
-    >>> maximum_likelihood([[0.6, 0.4], [0.9, 0.1]], domain_given_class).round(3)
-    array([[0.6, 0.4],
-           [1. , 0. ]])
-    """
-    points, corners = check_tables(domain_given_x, domain_given_class, tol)
-    if len(corners) == 1:
-        return np.ones((len(points), 1), dtype=points.dtype)
-    possible = corners.max(axis=0) > 0
-    if not possible.all():
-        points, corners = points[:, possible], corners[:, possible]
-        points = normalize_rows(np.maximum(points, 0), empty=corners.mean(axis=0))
-
-    def objective_of(columns: Array) -> _Divergence:
-        if columns.min() < NOISE:
-            columns[columns < NOISE] = 0
-        return _Divergence(corners, columns)
-
-    split = _LikelihoodSplitting(corners)
-    return solve_rows(points, len(corners), objective_of, split, tol=tol, inner=7)
-
-
 def _narrow(array: Array) -> Array:
     return np.ascontiguousarray(array, dtype=np.float32)
+
+
+# ---- splitting -----------------------------------------------------------------------
+
+
+def constrained_inverse(matrix: Array) -> tuple[Array, Array]:
+    """Find A, a: x = A b + a minimizes x'Mx/2 - b'x over all x that sum to 1.
+
+    Where M is flat (twin classes) x stays as uniform as it can.
+    """
+    curvature, directions = _sum_free_spectrum(matrix)
+    steep = curvature > 1e-13 * np.trace(matrix)
+    directions = directions[:, steep]
+    inverse = directions / curvature[steep] @ directions.T
+    uniform = np.full(len(matrix), 1 / len(matrix))
+    return inverse, uniform - inverse @ (matrix @ uniform)
+
+
+def geometric_curvature(matrix: Array) -> float:
+    """Geometric mean of the extreme curvatures among x that sum to 1.
+
+    The best penalty of x >= 0 is about this.
+    """
+    curvature, _ = _sum_free_spectrum(matrix)
+    largest = max(curvature[-1], 1e-8 * np.trace(matrix))
+    # Twin classes have no curvature: the floor keeps the other classes moving.
+    return float(np.sqrt(largest * max(curvature[0], 1e-4 * largest)))
+
+
+def to_simplex(signed: Array) -> Array:
+    """Take the positive parts of columns, scaled to sum to 1, in float64."""
+    x = np.maximum(signed, 0, dtype=np.float64)
+    total = x.sum(axis=0)
+    lost = total <= 0
+    if lost.any():
+        x[:, lost], total[lost] = 1, len(x)
+    x /= total
+    return x
+
+
+def _sum_free_spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Eigenvalues and vectors of a symmetric matrix among vectors that sum to 0."""
+    along_ones = np.full_like(matrix, 1 / len(matrix))
+    center = np.eye(len(matrix)) - along_ones
+    # A large eigenvalue along (1, ..., 1) sorts that direction last, to be dropped.
+    shifted = center @ matrix @ center + 10 * np.trace(matrix) * along_ones
+    values, vectors = np.linalg.eigh(shifted)
+    return values[:-1], vectors[:, :-1]

@@ -1,14 +1,97 @@
-"""What is no array of numbers or names, and why: one line each, with what to pass."""
+"""What is given beside rows and domains, and what is no array of numbers or names."""
 
+import math
+import numbers
 import os
 import reprlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 Array = np.ndarray[Any, Any]
+
+# ---- settings: numbers, choices, switches, threads and seeds -------------------------
+
+
+def check_whole(least: int, **given: Any) -> None:
+    """Refuse settings, given by name, that are not whole numbers from ``least``."""
+    for name, value in given.items():
+        if not is_whole(value) or value < least:
+            raise ValueError(
+                f"{name} must be a whole number from {least}, got {value!r}"
+            )
+
+
+def check_choice(allowed: Iterable[str], **given: Any) -> None:
+    """Refuse settings, given by name, that are none of the ``allowed`` ones."""
+    known = list(allowed)
+    for name, value in given.items():
+        if not isinstance(value, str) or value not in known:
+            listed = ", ".join(map(repr, known))
+            raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def check_real(
+    least: float, most: float = np.inf, *, above: bool = False, **given: Any
+) -> None:
+    """Refuse settings, given by name, that are not finite numbers of a range.
+
+    With ``above``, ``least`` itself is refused too.
+    """
+    expected = f"{'above' if above else 'from'} {least:g}"
+    if np.isfinite(most):
+        expected += f", {most:g} at most" if above else f" to {most:g}"
+    for name, value in given.items():
+        number = as_number(value)
+        inside = number is not None and least <= number <= most
+        if not inside or (above and number == least):
+            raise ValueError(f"{name} must be a number {expected}, got {value!r}")
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number, also from an array without axes; None for all else."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether ``value`` is an integer (bool and float are not)."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_flag(**given: Any) -> None:
+    """Refuse switches, given by name, that are neither True nor False."""
+    for name, value in given.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {shown(value)}")
+
+
+def check_work(settings: dict[str, Any]) -> None:
+    """Refuse an ``n_jobs`` or a ``random_state`` that is none, where there is one."""
+    n_jobs, seed = settings.get("n_jobs"), settings.get("random_state")
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs must be None or a whole number but 0 (-1: all cores), got "
+            f"{shown(n_jobs)}"
+        )
+    try:
+        check_random_state(seed)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a "
+            f"numpy RandomState, got {shown(seed)}"
+        ) from error
+
 
 # What numpy says of tables that it cannot turn into numbers.
 NOT_NUMBERS = (

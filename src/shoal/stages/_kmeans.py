@@ -20,9 +20,9 @@ from shoal.validation import (
     is_whole,
 )
 
-# ---- What every discretizer shares: checked points in, clusters out ------------------
-
 Array = np.ndarray[Any, Any]
+
+# ---- What every discretizer shares: checked points in, clusters out ------------------
 
 
 class DiscretizerBase(ClusterMixin, BaseEstimator):
