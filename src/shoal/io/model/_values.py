@@ -19,7 +19,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from shoal.io._settings import LOADING
-from shoal.io.model._budget import Budget, check_classes, check_widths, damaged, one_job
+from shoal.io.model._folder import (
+    Budget,
+    check_classes,
+    check_widths,
+    damaged,
+    one_job,
+)
 
 Array = np.ndarray[Any, Any]
 
