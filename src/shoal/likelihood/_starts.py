@@ -241,11 +241,6 @@ def em_guess(table: Array, n_classes: int) -> Array:
 ANCHORS = {"spa": spa_guess, "snpa": snpa_guess, "em": em_guess}
 
 
-def anchor_guesses(table: Array, n_classes: int) -> list[tuple[str, Array]]:
-    """Extreme rows of q(d|c) by two methods, and EM on the table from the first."""
-    return [(name, find(table, n_classes)) for name, find in ANCHORS.items()]
-
-
 def _solid_rows(table: Array, n_classes: int, denoise: bool) -> Array:
     """q(d|c) of the clusters that anchors may be found among."""
     weight, shares = table.sum(axis=0), normalize_rows(table.T)
