@@ -336,9 +336,9 @@ def test_a_sample_is_said_aloud(gaussians):
 
 
 def test_large_tables_are_searched_on_a_sample(gaussians, monkeypatch):
-    from shoal.density import _choose, _decisions
+    from shoal.density import _choose, _settings
 
-    few = _decisions.Decisions(search_rows=300)
+    few = _settings.Decisions(search_rows=300)
     monkeypatch.setattr(_choose, "DECISIONS", few)
     model = DensityMixture(3, **QUICK).fit(gaussians.X, gaussians.domains)
     assert matched_accuracy(gaussians.labels, model.labels_) > 0.97

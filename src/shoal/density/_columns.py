@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 from sklearn.decomposition import PCA
 from sklearn.isotonic import isotonic_regression
 
-from shoal.density._decisions import DECISIONS
 from shoal.density._gaussian import LOG_2_PI, Density, Gaps, Rows, find_gaps
+from shoal.density._settings import DECISIONS
 from shoal.exceptions import SubsampleWarning
 from shoal.likelihood._known import sample_rows
 from shoal.probability import TINY

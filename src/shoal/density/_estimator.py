@@ -20,7 +20,6 @@ from shoal.base._hooks import made_up_rows
 from shoal.base._known import FitsKnown
 from shoal.density._choose import Chosen, find_solution, pick_n_classes
 from shoal.density._columns import fill_gaps, read_table
-from shoal.density._decisions import DECISIONS
 from shoal.density._fitted import (
     FittedDensity,
     climb_out_of_fold,
@@ -37,6 +36,7 @@ from shoal.density._gaussian import (
     expected_rows,
     reorder,
 )
+from shoal.density._settings import DECISIONS
 from shoal.density._starts import DensityOptions, read_options
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order

@@ -23,9 +23,9 @@ from shoal.base._known import KnownClasses, folds_of_known, remember
 from shoal.base._shown import UsualRow, usual_row
 from shoal.density._choose import best_shape, fit_without, moving, search_sample
 from shoal.density._columns import Columns
-from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._gaussian import Density, Rows, nearest_squares, nearest_without
+from shoal.density._settings import DECISIONS
 from shoal.density._starts import (
     DensityOptions,
     best_fit,
