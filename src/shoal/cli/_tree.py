@@ -106,7 +106,7 @@ def write(
 ) -> None:
     """Write the tree as a table, with all its numbers and as a figure; and a model."""
     import shoal
-    from shoal.io import read_manifest
+    from shoal.io.model._models import read_manifest
 
     figure = found.plot(ax=_axes(found.n_classes)).figure
     instead = [_runs.MANIFEST] if cut is not None else []
