@@ -369,6 +369,13 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CsvResults(Results):
+    """The same, where tables are among them."""
+
+    plain_csv: bool = speaking(False, PLAIN_CSV)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SafeResults(Results):
     """The same, where they may have to be kept from strangers."""
 
@@ -378,10 +385,8 @@ class SafeResults(Results):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableResults(SafeResults):
-    """The same, where tables are among them."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
+class TableResults(CsvResults, SafeResults):
+    """Both."""
 
 
 @dataclass(frozen=True, kw_only=True)
