@@ -14,8 +14,8 @@ from shoal.analysis._draws import prevalence_interval
 from shoal.datasets import make_latent_shift
 from shoal.metrics import matched_accuracy
 from shoal.report import render, summarize
+from shoal.report._described import describe_differences
 from shoal.report._settings import SETTINGS
-from shoal.report._uncertainty import describe_differences
 from shoal.report._view import SCHEMA, looked_at, prevalence_records, rename
 
 
