@@ -29,6 +29,7 @@ from shoal.validation import (
     check_sample_weight,
     check_X_domains,
     is_sparse,
+    is_whole,
     resolve_domain_weight,
     varying_columns,
 )
@@ -377,7 +378,7 @@ class DomainMixture(HearsLooks):
         if self.n_classes is None:
             blind = replace(rows, known=None)
             return max(pick_n_classes(blind, options, rng), least)
-        if self.n_classes < least:
+        if is_whole(self.n_classes) and 0 < self.n_classes < least:
             raise too_few_classes(self.n_classes, rows.known)
         if rows.known is not None and rows.known.n_told == self.n_classes:
             return self.n_classes  # known rows tell them apart, whatever the domains
