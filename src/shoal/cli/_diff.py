@@ -11,10 +11,8 @@ from shoal.cli import _runs
 from shoal.cli._current import classes_of, current_records, read_assignments
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import (
-    PLAIN_CSV,
-    Results,
+    CsvResults,
     Speech,
-    speaking,
     with_groups,
     working,
 )
@@ -35,16 +33,9 @@ class Differing:
     level: float = working(0.9, "Coverage of the intervals.", min=0.01, max=0.999)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiffFiles(Results):
-    """Where a difference goes."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
-
-
 @with_groups
 def diff(
-    first: First, second: Second, how: Differing, results: DiffFiles, speech: Speech
+    first: First, second: Second, how: Differing, results: CsvResults, speech: Speech
 ) -> None:
     """What differs between two runs: classes, their shares, rows that moved, columns.
 

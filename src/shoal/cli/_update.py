@@ -279,7 +279,8 @@ def write(
     """Write the run anew, whole or not at all."""
     import shoal
     from shoal.cli._current import assignments_after
-    from shoal.io import read_manifest, write_assignments
+    from shoal.io import write_assignments
+    from shoal.io.model._models import read_manifest
 
     model = found.model
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
