@@ -28,11 +28,11 @@ def load() -> str:
     stages = ", ".join(f"{name} {one:.1f} s" for name, one in parts["stages"].items())
     return (
         f"{table(head, rows)}\n"
-        f"`shoal fit` on {parts['rows']:,} rows in a folder of Parquet files, 30 domains "
-        f"and 3 classes, with its checks, 200 resamples and the class of every row: "
-        f"**{parts['seconds']:.1f} s** ({stages}), {parts['ratio']:.2f} times the "
-        f"{parts['bare_fit_seconds']:.1f} s that `DomainMixture.fit` alone takes on the "
-        f"{parts['sample']:,} rows it learns from."
+        f"`shoal fit` on {parts['rows']:,} rows in a folder of Parquet files, "
+        f"30 domains and 3 classes, with its checks, 200 resamples and the class of "
+        f"every row: **{parts['seconds']:.1f} s** ({stages}), {parts['ratio']:.2f} times "
+        f"the {parts['bare_fit_seconds']:.1f} s that `DomainMixture.fit` alone takes on "
+        f"the {parts['sample']:,} rows it learns from."
     )
 
 
