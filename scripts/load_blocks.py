@@ -26,13 +26,14 @@ def load() -> str:
     head = ["rows", "domains", "classes", "columns", "processor time",
             "a row and class", "peak memory", "rows in the right class"]  # fmt: skip
     stages = ", ".join(f"{name} {one:.1f} s" for name, one in parts["stages"].items())
+    seconds, bare = f"{parts['seconds']:.1f} s", f"{parts['bare_fit_seconds']:.1f} s"
     return (
         f"{table(head, rows)}\n"
         f"`shoal fit` on {parts['rows']:,} rows in a folder of Parquet files, "
-        f"30 domains and 3 classes, with its checks, 200 resamples and the class of "
-        f"every row: **{parts['seconds']:.1f} s** ({stages}), {parts['ratio']:.2f} times "
-        f"the {parts['bare_fit_seconds']:.1f} s that `DomainMixture.fit` alone takes on "
-        f"the {parts['sample']:,} rows it learns from."
+        "30 domains and 3 classes, with its checks, 200 resamples and the class of "
+        f"every row: **{seconds}** ({stages}), {parts['ratio']:.2f} times the {bare} "
+        "that `DomainMixture.fit` alone takes on the "
+        f"{parts['sample']:,} rows it learns from."
     )
 
 
