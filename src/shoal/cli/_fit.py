@@ -17,12 +17,12 @@ from shoal.cli._fitting import (
     InParts,
     at_least,
     fit_again,
+    known_labels,
     opened,
     refuse_clash_of_known,
     refuse_known_in_parts,
     refuse_too_many,
     said_of,
-    told,
 )
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
@@ -312,7 +312,7 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     try:
         if settings.learn is not None:
             return settings.learn(estimator, table)
-        return estimator.fit(table.X, table.domains, **told(table, estimator))
+        return estimator.fit(table.X, table.domains, **known_labels(table, estimator))
     except CodedError:
         raise
     except ValueError as error:

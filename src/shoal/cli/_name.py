@@ -21,10 +21,7 @@ from shoal.cli._options import (
 )
 from shoal.cli._output import Output, running
 from shoal.cli._report import draw, named
-from shoal.cli._tables import (
-    percent,
-    plain_table,
-)
+from shoal.cli._tables import percent, plain_table
 from shoal.exceptions import CodedError
 from shoal.io._notation import is_text
 
