@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis._draws import prevalence_interval
+from shoal.analysis._resample import prevalence_interval
 from shoal.datasets import make_latent_shift
 from shoal.metrics import matched_accuracy
 from shoal.report import render, summarize

@@ -61,7 +61,7 @@ def compare(
     any; q is the false discovery rate among the classes. With --out, writes
     comparison.csv, comparison.json and comparison.png.
     """
-    from shoal.analysis.compare import compare as ask
+    from shoal.analysis._compare import compare as ask
 
     with running("compare", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:

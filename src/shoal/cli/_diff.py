@@ -43,7 +43,7 @@ def diff(
     Shares of matched classes are compared with intervals. With --out, writes diff.csv
     (shares), diff.json (everything) and moved.csv (rows in another class).
     """
-    from shoal.analysis.update._difference import compare_sides
+    from shoal.analysis._difference import compare_sides
 
     with running("diff", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:
@@ -106,7 +106,7 @@ def side_of(run: Run, labels: Any) -> Any:
     """What a run says of some rows, and its shares with how sure they are."""
     import numpy as np
 
-    from shoal.analysis.update._difference import Side
+    from shoal.analysis._difference import Side
 
     model = run.model
     shape = model.prevalence_.shape
@@ -134,7 +134,7 @@ def variance_of(record: dict[str, Any]) -> float:
 
     An interval ends at 0 and 1, so that its longer side tells.
     """
-    from shoal.analysis._draws import stretched_quantile
+    from shoal.analysis._resample import stretched_quantile
 
     try:
         low, high, level = (float(record[key]) for key in ("lo", "hi", "level"))

@@ -82,7 +82,7 @@ def _refuse_cut(cut: int | None, n_classes: int) -> None:
 def _grow(model: Any, table: Any) -> Any:
     from threadpoolctl import threadpool_limits
 
-    from shoal.analysis.tree import class_tree
+    from shoal.analysis._tree import class_tree
 
     if table.X is None:
         text = "the model takes images, whose fits take hours"

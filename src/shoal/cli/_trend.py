@@ -63,7 +63,7 @@ def trend(
     same time share a mix, whatever their domain. With --out, writes trend.csv,
     trend.json and trend.png.
     """
-    from shoal.analysis.trend import trend as ask
+    from shoal.analysis._trend import trend as ask
 
     with running("trend", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:

@@ -223,7 +223,7 @@ def _record_of(run: Path) -> dict[str, Any]:
 
 def ask(loaded: Loaded, table: Any, known: Known, joining: Joining, work: Work) -> Any:
     """The updated model; E164 where these rows cannot join it."""
-    from shoal.analysis.update import update
+    from shoal.analysis._update import update
 
     try:
         return update(

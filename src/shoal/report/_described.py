@@ -8,10 +8,10 @@ import numpy as np
 import shoal.metrics as metrics
 from shoal.analysis._bootstrap import Intervals
 from shoal.analysis._choose import NClassesChoice
-from shoal.analysis._draws import match_by_rows
 from shoal.analysis._profile import contrast_words, dense, sample_rows
-from shoal.analysis.tree import class_tree
-from shoal.analysis.trend import trend
+from shoal.analysis._resample import match_by_rows
+from shoal.analysis._tree import class_tree
+from shoal.analysis._trend import trend
 from shoal.report._gather import ReportRows
 from shoal.report._settings import SETTINGS
 
