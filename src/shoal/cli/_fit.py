@@ -16,9 +16,9 @@ from shoal.cli import _runs
 from shoal.cli._fitting import (
     InParts,
     at_least,
+    data_in_parts,
     fit_again,
     known_labels,
-    opened,
     refuse_clash_of_known,
     refuse_known_in_parts,
     refuse_too_many,
@@ -226,7 +226,7 @@ def rows_to_fit(
         refuse_known_in_parts(settings.known)
     source = with_gaps(source, work)
     output.begin("read")
-    with opened(output, data, source, work, place) as parts:
+    with data_in_parts(output, data, source, work, place) as parts:
         if parts is None:
             table = read(output, data, source, work.seed, known=settings.known)
         else:

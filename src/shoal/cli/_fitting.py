@@ -173,7 +173,7 @@ class InParts:
 
 
 @contextmanager
-def opened(
+def data_in_parts(
     output: Output,
     data: Sequence[str],
     source: ReadOptions,
