@@ -366,12 +366,12 @@ def _write_rows(
 def _read_classes(path: Path) -> Iterator[Any]:
     """Domains and classes of rows that were written in parts."""
     from shoal.io._settings import READING
-    from shoal.io.source._others import read_chunks
+    from shoal.io.source._others import arrow_chunks
 
     parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     columns, batch = ["domain", "class"], READING.batch_rows
     for part in parts:
-        yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
+        yield from arrow_chunks(part, "parquet", batch_rows=batch, columns=columns)
 
 
 def _write_counts(
