@@ -190,7 +190,7 @@ def test_bad_files_are_refused_by_name_and_not_kept(served, folder, open_tab, tm
     empty = tmp_path / "empty.csv"
     empty.write_text("a,b\n")
     tab.upload(empty)
-    tab.page.locator("#error", has_text="empty.csv").wait_for(timeout=PATIENCE)
+    tab.page.locator("#error", has_text='"empty.csv"').wait_for(timeout=PATIENCE)
     large = tmp_path / "large.csv"
     large.write_text("a,b\n" + "1,2\n" * 300_000)
     tab.upload(large)
@@ -224,6 +224,18 @@ def test_a_fit_that_stops_says_why(served, open_tab, tmp_path):
     assert "E112: 9 classes cannot be separated with 2 domains" in tab.page.inner_text(
         "#stopped-text"
     )
+
+
+def test_hints_are_for_those_without_a_terminal(served, open_tab, tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("a;b\n1;2\n3;4\n")
+    tab = open_tab(served.address)
+    tab.upload(path)
+    tab.page.select_option("#domain", "a")
+    tab.fit()
+    tab.wait_for("stopped")
+    assert tab.page.inner_text("#stopped-text").startswith('E109: "a" has 2 values')
+    assert tab.page.inner_text("#stopped-hint") == "group it or choose another column"
 
 
 @pytest.mark.parametrize("path", ["", "wrong/", "../", "x/jobs"])

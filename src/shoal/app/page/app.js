@@ -6,6 +6,13 @@
   let timer = 0;
   let maxMb = 200;
 
+  // ---- words of the commands, for those who have no terminal and no folders ---------
+  const plain = (text) => text.replace(/"[^"]*[/\\]\d{8}-\d{6}-[0-9a-f]{6}[/\\]/g, '"');
+  const advice = (hint) => {
+    const left = (hint ?? "").replace(/ \([^()]*--[^()]*\)/g, "");
+    return left.includes("--") ? "" : left;
+  };
+
   // ---- speaking with the server ----------------------------------------------------
   async function ask(path, options = {}) {
     let response;
@@ -17,7 +24,7 @@
     const content = await response.json().catch(() => ({}));
     if (!response.ok) {
       const { code, text, hint } = content.error ?? { text: response.statusText };
-      throw new Error([code && `${code}:`, text, hint && `(${hint})`].filter(Boolean).join(" "));
+      throw new Error([code && `${code}:`, plain(text), advice(hint) && `(${advice(hint)})`].filter(Boolean).join(" "));
     }
     return content;
   }
@@ -168,8 +175,8 @@
     const message = known.messages.find((one) => one.level === "error");
     const heads = { failed: "It stopped", cancelled: "Cancelled", interrupted: "Interrupted" };
     get("stopped-title").textContent = `${heads[known.status]}: ${known.name}`;
-    get("stopped-text").textContent = message ? `${message.code}: ${message.text}` : { cancelled: "Nothing was kept of this run.", interrupted: "The page was stopped while this table was being fitted." }[known.status] ?? "";
-    get("stopped-hint").textContent = message?.hint ?? "";
+    get("stopped-text").textContent = message ? `${message.code}: ${plain(message.text)}` : { cancelled: "Nothing was kept of this run.", interrupted: "The page was stopped while this table was being fitted." }[known.status] ?? "";
+    get("stopped-hint").textContent = advice(message?.hint);
     show("choose", "stopped");
   }
   for (const id of ["again", "refit"]) {
@@ -183,9 +190,8 @@
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
     get("verdict").textContent = words;
     get("verdict").className = `verdict ${kind}`;
-    // what can be done in a terminal alone is no help here
     const sentence = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
-    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [text, hint.includes("--") ? "" : hint].map(sentence).join(" "))];
+    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [plain(text), advice(hint)].map(sentence).join(" "))];
     get("remarks").replaceChildren(...remarks.map((text) => make("li", text)));
     const names = Object.fromEntries(known.classes.map((one) => [one.id, one.name]));
     const head = make("thead"), body = make("tbody");
