@@ -130,6 +130,7 @@ class FitsKnown(FitsRows):
     known_ : KnownClasses or None
     """
 
+    _takes_known = True
     known_: KnownClasses | None
     labels_: Array
     prevalence_: Array
