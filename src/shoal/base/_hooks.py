@@ -17,7 +17,7 @@ import numpy as np
 from shoal._work import one_thread
 from shoal.analysis._novelty import familiarity
 from shoal.analysis._unknown import Strangers
-from shoal.validation import check_work
+from shoal.validation._arguments import check_work
 
 if TYPE_CHECKING:
     from shoal.analysis._choose import Evidence

@@ -8,10 +8,11 @@ import numpy as np
 
 from shoal.analysis import _profile as profile
 from shoal.analysis._explain import TOGETHER, explain_checked
-from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
+from shoal.analysis.diagnose import THRESHOLDS, judge
+from shoal.analysis.diagnose._result import Diagnosis
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 # ---- the verdict and the checks behind it --------------------------------------------
 
