@@ -12,7 +12,7 @@ from shoal.analysis._choose import Evidence
 from shoal.analysis._refits import Order, Trials, rank_of_clusters
 from shoal.analysis.diagnose._rows import sample_numbers
 from shoal.counts._bags import Polished, polish, weigh_words
-from shoal.counts._components import Components
+from shoal.counts._components import COUNTED, Components
 from shoal.counts._fitted import FittedCounts
 from shoal.counts._settings import SETTINGS
 from shoal.exceptions import ShoalWarning
@@ -78,7 +78,7 @@ class SearchesBags(FittedCounts):
 
         Bags are alike in all domains, and chosen by how well they tell domains.
         """
-        counts = self.components_.weighting != "none"
+        counts = self.components_.weighting in COUNTED
         looks = self.head_._sees_looks
         by_mixes = not looks or self.route_ is not None and self.route_.chosen
         drift = getattr(self.head_, "drift_", None) is not None

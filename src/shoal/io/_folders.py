@@ -39,6 +39,7 @@ def _drawn(frame: pd.DataFrame, options: SourceOptions) -> pd.DataFrame:
 
 def read_images(root: Path, options: SourceOptions) -> Table:
     """The list of a folder's images; pixels are for an encoder to read."""
+    options.refuse_encoder("images")
     images = list_images(
         root, domain_from=options.domain_from, skip_bad=options.skip_bad
     )
