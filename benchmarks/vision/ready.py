@@ -25,7 +25,7 @@ from shoal.cli._options import NUMBERS
 from shoal.datasets import draw_prevalence, plan_domains, take
 from shoal.metrics import majority_accuracy, matched_accuracy
 from shoal.vision import embed_folder
-from shoal.vision.mixture._net import project_features
+from shoal.vision._mixture_net import project_features
 from shoal_bench.datasets import load_cifar10, load_fashion_mnist
 
 RECORD = Path(__file__).parents[2] / "results" / "vision" / "ready.json"

@@ -4,9 +4,15 @@ import json
 
 import pytest
 
-from shoal.app._jobs import BadRequestError, Job, JobStore, fit_arguments, safe_name
-from shoal.app._preview import preview
-from shoal.app._remarks import with_names
+from shoal.app._jobs import (
+    BadRequestError,
+    Job,
+    JobStore,
+    fit_arguments,
+    preview,
+    safe_name,
+    with_names,
+)
 
 
 def test_options_become_arguments():

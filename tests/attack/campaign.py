@@ -25,7 +25,7 @@ from tests.attack.forging import LARGE, PLAIN, WITH_PARTS, Saved, fit, forge
 
 import shoal
 from shoal.exceptions import ModelFileError
-from shoal.io._shown import UNSEEN
+from shoal.io._notation import UNSEEN
 
 GIB = 2**30
 # What the issue allows a load: beside what the process has before the first.

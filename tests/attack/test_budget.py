@@ -16,11 +16,10 @@ import shoal
 from shoal.cli import main
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io import read_manifest
+from shoal.io._notation import UNSEEN
 from shoal.io._settings import LOADING
-from shoal.io._shown import UNSEEN
-from shoal.io.model import _budget
-from shoal.io.model._budget import Budget, check_classes, check_widths
-from shoal.io.model._folder import Folder
+from shoal.io.model import _folder
+from shoal.io.model._folder import Budget, Folder, check_classes, check_widths
 from shoal.io.model._models import LoadedParts
 from shoal.io.model._values import Reader, Writer
 
@@ -120,10 +119,10 @@ def test_json_is_paid_before_it_is_parsed():
 
 
 def test_no_more_than_the_machine_has(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_budget, "available_memory", lambda: 1e6)
+    monkeypatch.setattr(_folder, "available_memory", lambda: 1e6)
     with pytest.raises(ModelFileError, match="machine has free"):
         Budget().pay_bytes(1e6)
-    monkeypatch.setattr(_budget, "available_memory", lambda: None)
+    monkeypatch.setattr(_folder, "available_memory", lambda: None)
     Budget().pay_bytes(1e6)
 
 

@@ -26,7 +26,7 @@ from tests.attack.forked import forked, shoal, warm
 from tests.attack.record_files import attack, fitted
 
 from shoal.exceptions import CodedError, InputError
-from shoal.io import _limits, list_images, read, read_pixels
+from shoal.io import _files, list_images, read, read_pixels
 from shoal.io._settings import READING
 
 CASES = all_files()
@@ -203,7 +203,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     small = replace(READING, always_unpacked=2**16, longest_line=2**18)
-    monkeypatch.setattr(_limits, "READING", small)
+    monkeypatch.setattr(_files, "READING", small)
 
 
 @pytest.mark.usefixtures("_small")
@@ -234,7 +234,7 @@ def test_an_archive_that_does_not_fit(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("shoal.io._files.available_memory", lambda: 1_000.0)
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked"))
     with pytest.raises(InputError, match="GiB free"):
-        _limits.check_archive(path)
+        _files.check_archive(path)
 
 
 def test_a_sheet_with_a_cell_at_its_far_end(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_frames_of_a_gzip_file_can_be_sought(tmp_path: Path) -> None:
     pd.DataFrame({"a": range(9)}).to_csv(content, index=False)
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(content.getvalue()))
-    with _limits.opened(path) as file:
+    with _files.opened(path) as file:
         first = file.read()
         file.seek(0)
         assert file.read() == first == content.getvalue()

@@ -24,7 +24,7 @@ from tests.io.conftest import Fitted
 
 import shoal
 from shoal.exceptions import ModelFileError
-from shoal.io._shown import UNSEEN
+from shoal.io._notation import UNSEEN
 
 KINDS = ("mixture", "ddfa_logistic", "merged", "discrete_words", "columns", "images")
 N_DAMAGED = dict.fromkeys(KINDS, 200) | {"columns": 50, "images": 8}  # 45 MB

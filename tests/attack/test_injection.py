@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from tests.attack.forked import Outcome, is_printable, shoal, warm
 
-from shoal.io._shown import FORMULA, NUMBER, cell, is_text, uncell, visible
+from shoal.io._notation import FORMULA, NUMBER, cell, is_text, uncell, visible
 
 #: Thirty kinds of text that somebody may hope to be run.
 PAYLOADS = (

@@ -383,7 +383,7 @@ def test_temporary_files_of_the_dead_go(tmp_path: Path):
 SLEEPER = """
 import sys, time
 from pathlib import Path
-from shoal.cli import main, _explain
+from shoal.cli import main, _small
 from shoal.cli._runs import reserved
 
 def wait():
@@ -391,7 +391,7 @@ def wait():
         print("ready", file=sys.stderr, flush=True)
         time.sleep(60)
 
-_explain.catalogue = wait
+_small.catalogue = wait
 main(["explain", "E001"])
 """
 

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose  # noqa: E402
 from PIL import Image  # noqa: E402
 
 import shoal  # noqa: E402
-import shoal.vision.mixture._finetune as finetune  # noqa: E402
+import shoal.vision._finetune as finetune  # noqa: E402
 from shoal.cli import main  # noqa: E402
 from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._encode import encode  # noqa: E402

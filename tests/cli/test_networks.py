@@ -16,8 +16,11 @@ import shoal.cli._pretrain as pretrain_module  # noqa: E402
 import shoal.io  # noqa: E402
 from shoal.vision._backbone import save_backbone  # noqa: E402
 from shoal.vision._encode import embed_folder  # noqa: E402
-from shoal.vision._nets import ResNet, resnet  # noqa: E402
-from shoal.vision._plain import PlainNet  # noqa: E402
+from shoal.vision._nets import (  # noqa: E402
+    PlainNet,  # noqa: E402
+    ResNet,
+    resnet,
+)
 
 PLAIN = ["pretrain", "photos", "--batch", "8", "--device", "cpu"]
 TRAIN = [*PLAIN, "--depth", "18"]

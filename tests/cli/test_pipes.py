@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 from shoal import __version__
 from shoal.cli import main
 from shoal.io import write_assignments
-from shoal.io._shown import write_rows
+from shoal.io._notation import write_rows
 
 
 def run(*arguments: str) -> int:

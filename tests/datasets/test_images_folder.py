@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shoal.datasets._folders import load_image_folder, read_class_folders
+from shoal.datasets._files import load_image_folder, read_class_folders
 from shoal.exceptions import IdentifiabilityWarning, InputError, ShoalWarning
 from shoal.io._images import check_image
 

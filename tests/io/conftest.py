@@ -78,8 +78,8 @@ def fit(name: str) -> Fitted:
 def _fit_images() -> Fitted:
     """Stripes of two kinds in three domains, by a ResNet with random weights."""
     torch = pytest.importorskip("torch")
+    from shoal.vision._mixture import ImageMixture
     from shoal.vision._nets import resnet
-    from shoal.vision.mixture._estimator import ImageMixture
 
     rng = np.random.default_rng(0)
     sites = np.arange(90) % 3

@@ -8,7 +8,7 @@ import pytest
 import shoal
 from shoal.exceptions import InputError
 from shoal.io import batches, read
-from shoal.io.table._cells import count_words, learn_vocabulary
+from shoal.io.table._words import count_words, learn_vocabulary
 
 SENTENCES = {
     "sport": [

@@ -11,10 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal.report import SECTIONS, prevalence_records, rename, render, summarize, write
-from shoal.report._page import _fit, mark_words
+from shoal.report._html import _fit, mark_words
 from shoal.report._view import View
-from shoal.report.figures._cells import DifferenceScale
 from shoal.report.figures._maps import Map
+from shoal.report.figures._svg import DifferenceScale
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from PIL import Image
 
 from shoal.report import render, summarize
 from shoal.report._gather import shrink, thumbnail
-from shoal.report._page import _fit
+from shoal.report._html import _fit
 
 
 def noise(row: int, side: int = 200) -> np.ndarray:
@@ -136,7 +136,7 @@ def test_images_of_the_rows_themselves():
 
 def test_pillow_is_imported_only_for_pictures():
     code = (
-        "import sys, shoal.report._page, shoal.report._summary; "
+        "import sys, shoal.report._html, shoal.report._summary; "
         "print('PIL' in sys.modules, 'matplotlib' in sys.modules)"
     )
     done = subprocess.run(

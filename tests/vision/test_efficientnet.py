@@ -15,13 +15,13 @@ from shoal.io._images import decode  # noqa: E402
 from shoal.io._ready import ready_encoder, weights_file  # noqa: E402
 from shoal.vision import ImageMixture, embed_folder, load_backbone  # noqa: E402
 from shoal.vision._backbone import name_of, read_weights  # noqa: E402
-from shoal.vision._efficientnet import (  # noqa: E402
+from shoal.vision._encode import encode  # noqa: E402
+from shoal.vision._nets import (  # noqa: E402
     STAGES,
     Convolution,
     EfficientNetLite0,
     InvertedBlock,
 )
-from shoal.vision._encode import encode  # noqa: E402
 
 NAME = "efficientnet-lite0"
 # Of the 1,000 classes of ImageNet: what two well-known photographs show.

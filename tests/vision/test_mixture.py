@@ -18,16 +18,16 @@ from shoal.exceptions import (  # noqa: E402
 from shoal.metrics import matched_accuracy  # noqa: E402
 from shoal.probability import class_posterior  # noqa: E402
 from shoal.vision._encode import encode  # noqa: E402
+from shoal.vision._finetune import fine_tune  # noqa: E402
 from shoal.vision._images import ImageSet, normalize  # noqa: E402
-from shoal.vision._rows import SplitRows, hold_out  # noqa: E402
-from shoal.vision._settings import FineTuning  # noqa: E402
-from shoal.vision.mixture._estimator import ImageMixture  # noqa: E402
-from shoal.vision.mixture._finetune import fine_tune  # noqa: E402
-from shoal.vision.mixture._net import (  # noqa: E402
+from shoal.vision._mixture import ImageMixture  # noqa: E402
+from shoal.vision._mixture_net import (  # noqa: E402
     MixtureNet,  # noqa: E402
     as_linear,
     refit_part,
 )
+from shoal.vision._rows import SplitRows, hold_out  # noqa: E402
+from shoal.vision._settings import FineTuning  # noqa: E402
 from support import (  # noqa: E402
     DomainProblem,
     domain_checks,
@@ -317,7 +317,7 @@ def test_several_tunes_share_one_refit(tiny_net, images, monkeypatch):
         refits.append(given)
         return refit_part(*given)
 
-    monkeypatch.setattr("shoal.vision.mixture._finetune.refit_part", counted)
+    monkeypatch.setattr("shoal.vision._finetune.refit_part", counted)
     model = mixture(tiny_net, fine_tuning=None, n_starts=2)
     model.fit(images.X, images.domains)
     for epochs in (1, 2):
@@ -556,7 +556,7 @@ def test_settings_that_make_no_sense(
     tiny_net, images, monkeypatch, settings, kind, text
 ):
     """Said before anything is computed."""
-    monkeypatch.setattr("shoal.vision.mixture._estimator.encode", None)
+    monkeypatch.setattr("shoal.vision._mixture.encode", None)
     with pytest.raises(kind, match=text):
         mixture(tiny_net).set_params(**settings).fit(images.X, images.domains)
 

@@ -8,10 +8,10 @@ from torch._dynamo.backends.common import aot_autograd
 
 from shoal.exceptions import CompileWarning
 from shoal.vision._discriminator import ImageDiscriminator
+from shoal.vision._mixture import ImageMixture
 from shoal.vision._settings import FineTuning
 from shoal.vision._simclr import simclr
 from shoal.vision._steps import compiling, part
-from shoal.vision.mixture._estimator import ImageMixture
 from shoal_bench.moco import moco
 from shoal_bench.scan import SCAN
 from support import workers

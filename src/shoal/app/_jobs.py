@@ -9,15 +9,121 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.app._remarks import with_names
-from shoal.app._settings import PAGE
 from shoal.io._files import write_whole
 
+
+@dataclass(frozen=True)
+class PageSettings:
+    """Limits of the page.
+
+    Attributes
+    ----------
+    max_mb : int
+        Larger files are refused by name: they take minutes to fit and belong to
+        ``shoal fit``, which reads in parts.
+    preview_rows, preview_columns : int
+        Of the table that people recognize theirs by.
+    values : int
+        Values of a column that are named, so that people know which one it is.
+    seconds_to_end : float
+        A cancelled fit may put its files away for so long.
+    name_letters : int
+        Longer file names are cut.
+    """
+
+    max_mb: int = 200
+    preview_rows: int = 6
+    preview_columns: int = 30
+    values: int = 4
+    seconds_to_end: float = 5.0
+    name_letters: int = 80
+
+
+PAGE = PageSettings()
+
+# ---- what a table looks like, and which of its columns could be the domain -----------
+
 Record = dict[str, Any]
+
+
+def preview(path: Path) -> Record:
+    """The first rows, every column, and the candidates for the domain.
+
+    Raises
+    ------
+    shoal.exceptions.CodedError
+        Where the file cannot be read, as ``shoal fit`` would.
+    """
+    from shoal.io._options import SourceOptions
+    from shoal.io.source._open import open_content
+    from shoal.io.table._columns import looks_like_label
+    from shoal.io.table._domains import domain_candidates, tidy
+
+    content = open_content(str(path), SourceOptions(require_domain=False))
+    frame = tidy(content.frame, content.decimal)
+    known = [str(name) for name in frame.columns]
+    columns = []
+    for name in known:
+        values = frame[name].dropna()
+        n_values = int(values.nunique())
+        columns.append(
+            {
+                "name": name,
+                "n_values": n_values,
+                "values": [_cell(one) for one in values.unique()[: PAGE.values]],
+                "label": looks_like_label(name, n_values, len(frame), known),
+            }
+        )
+    shown = frame.iloc[: PAGE.preview_rows, : PAGE.preview_columns]
+    return {
+        "n_rows": len(frame),
+        "columns": columns,
+        "candidates": [name for name, _ in domain_candidates(frame)],
+        "head": known[: PAGE.preview_columns],
+        "rows": [[_cell(one) for one in row] for row in shown.to_numpy(dtype=object)],
+    }
+
+
+def _cell(value: Any) -> str:
+    """A cell as people write it: 181, not 181.0."""
+    if value is None or value != value:
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+# ---- what the checks of a run said, for the classes as they are called now -----------
+
+CLASS = re.compile(r"\{(c\d+)\}")
+
+
+def with_names(
+    messages: Sequence[Mapping[str, Any]], summary: Path, names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Messages of a fit, class ids of findings replaced by names.
+
+    The summary of a run knows where in a finding a class stands; in the printed line a
+    ``c1`` could also be a domain. Messages that are no findings stay as they are.
+    """
+    if not names or not summary.is_file():
+        return [dict(one) for one in messages]
+    checks = json.loads(summary.read_text(encoding="utf-8")).get("checks") or {}
+    reasons = [one["reason"] for one in checks.get("findings", ())]
+    now = {
+        CLASS.sub(r"\1", reason): CLASS.sub(
+            lambda found: names.get(found[1], found[1]), reason
+        )
+        for reason in reasons
+    }
+    return [{**one, "text": now.get(one["text"], one["text"])} for one in messages]
+
+
+# ---- jobs ----------------------------------------------------------------------------
+
 
 STAGE = re.compile(r"^\[(\d+)/(\d+)\] (.*?)(?: \(.*\))?$")
 #: Options of ``shoal fit`` that the page may set, and what their values may be.

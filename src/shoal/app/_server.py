@@ -15,9 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from shoal.app._jobs import BadRequestError, Job, JobStore
-from shoal.app._preview import preview
-from shoal.app._settings import PAGE
+from shoal.app._jobs import PAGE, BadRequestError, Job, JobStore, preview
 from shoal.exceptions import CodedError
 
 HOST = "127.0.0.1"

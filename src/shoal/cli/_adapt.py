@@ -22,8 +22,8 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of
 from shoal.cli._tables import prevalence_table
+from shoal.io._notation import is_text
 from shoal.io._options import FileOptions
-from shoal.io._shown import is_text
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
 

@@ -16,19 +16,17 @@ from shoal.cli._demo import demo
 from shoal.cli._diagnose import diagnose
 from shoal.cli._diff import diff
 from shoal.cli._embed import embed
-from shoal.cli._explain import explain
 from shoal.cli._fit import fit
 from shoal.cli._messages import EXIT_CODES
 from shoal.cli._name import name
 from shoal.cli._predict import predict
 from shoal.cli._pretrain import pretrain
 from shoal.cli._report import report
-from shoal.cli._serve import app as page_to_drop_on
-from shoal.cli._sign import sign
+from shoal.cli._small import app as page_to_drop_on
+from shoal.cli._small import explain, sign, version
 from shoal.cli._tree import tree
 from shoal.cli._trend import trend
 from shoal.cli._update import update
-from shoal.cli._version import version
 
 #: Every command and the example that its help shows; a test runs them in this order.
 #: Other packages bring commands as entry points of "shoal.commands".

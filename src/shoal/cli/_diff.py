@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import _runs
-from shoal.cli._carried import classes_of, read_assignments
-from shoal.cli._current import current_records
+from shoal.cli._current import classes_of, current_records, read_assignments
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import (
     PLAIN_CSV,

@@ -102,7 +102,7 @@ def embed(
 
 def warn_domains(output: Output, listed: Any, embedded: Any) -> None:
     """W111 for domains of which one image, or none, could be used."""
-    from shoal.datasets._folders import lone_images
+    from shoal.datasets._files import lone_images
     from shoal.io._files import join
 
     gone = sorted(set(listed.astype(str)) - set(embedded))

@@ -12,8 +12,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli import _runs, _told
-from shoal.cli._again import fit_again, said_of
+from shoal.cli import _runs
+from shoal.cli._fitting import (
+    InParts,
+    at_least,
+    fit_again,
+    opened,
+    refuse_clash_of_known,
+    refuse_known_in_parts,
+    refuse_too_many,
+    said_of,
+    told,
+)
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
     PlaceOptions,
@@ -36,7 +46,6 @@ from shoal.cli._options import (
     working,
 )
 from shoal.cli._output import Output, running
-from shoal.cli._parts import InParts, opened
 from shoal.cli._reading import (
     Data,
     h5ad_of,
@@ -213,9 +222,9 @@ def rows_to_fit(
     """The rows of a fit, read whole or in parts; images as features of a network."""
     work = settings.work
     refuse_unfit(encoder, work)
-    _told.refuse_clash_of_known(settings.known, source)
+    refuse_clash_of_known(settings.known, source)
     if settings.known and place.in_parts(data, whole=source.sample is None):
-        _told.refuse_known_in_parts(settings.known)
+        refuse_known_in_parts(settings.known)
     source = with_gaps(source, work)
     output.begin("read")
     with opened(output, data, source, work, place) as parts:
@@ -282,12 +291,12 @@ def fit_only(output: Output, table: "Table", settings: Settings) -> tuple[Any, A
     """The fitted model, and the choice of the number of classes if there was one."""
     refuse_images(table)
     if not settings.work.looks:
-        _told.refuse_too_many(settings.k, table)
+        refuse_too_many(settings.k, table)
     choice = None
     if settings.k is None:
         output.begin("choose")
         choice = choose_k(table, settings.work)
-    k = settings.k if choice is None else _told.at_least(choice.n_classes, table)
+    k = settings.k if choice is None else at_least(choice.n_classes, table)
     output.begin("fit")
     model = _fit_or_refuse(estimator_for(table, k, settings.work), table, settings)
     if choice is not None and choice.n_classes is None:
@@ -305,7 +314,7 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     try:
         if settings.learn is not None:
             return settings.learn(estimator, table)
-        return estimator.fit(table.X, table.domains, **_told.told(table, estimator))
+        return estimator.fit(table.X, table.domains, **told(table, estimator))
     except CodedError:
         raise
     except ValueError as error:

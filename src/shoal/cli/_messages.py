@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from shoal.exceptions import CodedError
-from shoal.io._shown import visible
+from shoal.io._notation import visible
 
 #: The words after ``shoal``, for the record of a run.
 COMMAND_LINE: ContextVar[tuple[str, ...]] = ContextVar("COMMAND_LINE", default=())
@@ -167,7 +167,7 @@ def _allowed_inside(value: Any, below: str) -> Any:
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds; a ValueError where it is none, however deep."""
-    from shoal.io._limits import refuse_special
+    from shoal.io._files import refuse_special
 
     refuse_special(path)
     try:

@@ -332,7 +332,7 @@ def _are_too_large(names: Sequence[str]) -> bool:
     if not all(one.suffix in PARQUET and one.is_file() for one in paths):
         return False
     from shoal.io._files import fits
-    from shoal.io.source._columnar import columns_of, n_rows_of
+    from shoal.io.source._others import columns_of, n_rows_of
 
     cells = (
         n_rows_of(path, "parquet") * len(columns_of(path, "parquet")) for path in paths

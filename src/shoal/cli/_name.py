@@ -26,7 +26,7 @@ from shoal.cli._tables import (
     plain_table,
 )
 from shoal.exceptions import CodedError
-from shoal.io._shown import is_text
+from shoal.io._notation import is_text
 
 if TYPE_CHECKING:
     from shoal.io import Table

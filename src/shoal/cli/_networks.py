@@ -225,7 +225,7 @@ class Embedded:
 
     def finish(self, model: Any, table: "Table") -> tuple[Any, Any, "Table"]:
         """The model to save, the mixture in it, and the table of its features."""
-        from shoal.vision.mixture._assemble import assemble
+        from shoal.vision._assemble import assemble
 
         whole = assemble(
             self.net,
@@ -268,7 +268,7 @@ def with_features(
     output: Output, table: "Table", encoder: Encoder, *, work: Work, skip_bad: bool
 ) -> tuple["Table", Embedded]:
     """The table of the images' features, and the network that made them."""
-    from shoal.vision.mixture._net import project_features
+    from shoal.vision._mixture_net import project_features
 
     path = table.source.get("path")
     if table.X is not None:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from shoal.cli._config import read_config
 from shoal.cli._messages import COMMAND_LINE, CommandError
+from shoal.cli._starting import read_config
 
 # ---- numbers that decide -------------------------------------------------------------
 
@@ -120,7 +120,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             own = {one.name: _taken(one, given.pop(one.name)) for one in fields(group)}
             given[name] = group(**own)
         if any(getattr(given[name], "engine", None) == "ray" for name in groups):
-            from shoal.cli._apart import run_apart
+            from shoal.cli._starting import run_apart
 
             run_apart(debug=given["speech"].debug)
         command(**given)

@@ -30,7 +30,7 @@ from shoal.cli._messages import (
 from shoal.cli._options import NUMBERS, Speech
 from shoal.cli._stages import Stages, stages_on
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
-from shoal.io._shown import visible
+from shoal.io._notation import visible
 
 SCHEMA = "shoal/1"
 STRICT_EXIT = 7

@@ -25,10 +25,10 @@ from shoal.cli._reading import Data, name_of, require_h5ad, row_numbers
 from shoal.cli._tables import percent, shortened_table
 from shoal.cli._why import Reasons, Why
 from shoal.exceptions import CodedError
-from shoal.io._limits import refuse_special
+from shoal.io._files import refuse_special
+from shoal.io._notation import uncell, visible
 from shoal.io._options import FileOptions
 from shoal.io._settings import READING
-from shoal.io._shown import uncell, visible
 
 #: Stands for the domain of rows where it plays no part.
 NO_DOMAIN = "(not used)"

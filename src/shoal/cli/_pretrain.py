@@ -274,7 +274,7 @@ def refuse_trained(folder: Path, *, resume: bool, force: bool) -> None:
 
 def read(output: Output, images: Path, pictures: _networks.Pictures) -> Any:
     """All images as bytes, of one size."""
-    from shoal.datasets._folders import check_readable, common_size
+    from shoal.datasets._files import check_readable, common_size
     from shoal.io._images import decode
 
     listed = _networks.list_folder(output, images, pictures, need_domains=False)

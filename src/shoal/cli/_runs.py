@@ -12,7 +12,7 @@ from typing import Any
 from shoal.cli._messages import CommandError, read_json, write_json
 from shoal.cli._output import SCHEMA, Output
 from shoal.io._files import digest_file, sweep, whole_file
-from shoal.io._shown import write_rows
+from shoal.io._notation import write_rows
 from shoal.io._swap import held, is_unfinished, whole_folder
 
 Record = Mapping[str, Any]

@@ -1,18 +1,17 @@
 """Tables that commands print and write."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
-from shoal.cli._many_domains import largest, spread_rows
 from shoal.cli._messages import write_json
 from shoal.cli._options import NUMBERS
 from shoal.cli._output import Output
 from shoal.cli._reading import row_numbers
-from shoal.io._shown import visible, write_rows
+from shoal.io._notation import visible, write_rows
 
 if TYPE_CHECKING:
     from shoal.cli._fit import Fitted
@@ -302,7 +301,7 @@ def _write_rows(
 def _read_classes(path: Path) -> Iterator[Any]:
     """Domains and classes of rows that were written in parts."""
     from shoal.io._settings import READING
-    from shoal.io.source._columnar import read_chunks
+    from shoal.io.source._others import read_chunks
 
     parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     columns, batch = ["domain", "class"], READING.batch_rows
@@ -327,3 +326,37 @@ def _write_counts(
         rows.append([domain, *group, *(sizes[domain, one] for one in names)])
     with path.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, rows, plain=plain)
+
+
+# ---- the mixes of so many domains that nobody reads them one by one ------------------
+
+Mixes = Mapping[str, Sequence[Mapping[str, Any]]]
+
+#: What the rows of the summary are called, and the share of domains below.
+SPREAD = {"a tenth are below": 0.1, "half are below": 0.5, "nine tenths are below": 0.9}
+
+
+def spread_rows(mixes: Mixes, cell: Callable[[float], str]) -> list[list[str]]:
+    """How the share of each class is spread over domains, all of which count alike.
+
+    ``mixes`` has the records of each domain, one for each class.
+    """
+    import numpy as np
+
+    shares = np.array([[one["estimate"] for one in own] for own in mixes.values()])
+    n_rows = sum(own[0]["n_rows"] for own in mixes.values())
+    rows = [["average of all", f"{n_rows:,}", *map(cell, shares.mean(axis=0))]]
+    for name, below in SPREAD.items():
+        rows.append([name, "", *map(cell, np.quantile(shares, below, axis=0))])
+    return rows
+
+
+def largest(mixes: Mixes) -> tuple[list[str], str]:
+    """The largest of the domains whose own shares can be read, and a word on them."""
+    wide = [name for name, own in mixes.items() if own[0]["flag"] != "thin"]
+    wide.sort(key=lambda name: -int(mixes[name][0]["n_rows"]))
+    shown = wide[: NUMBERS.largest_domains]
+    if not shown:
+        return shown, "No domain has rows enough to be read alone"
+    thin = " that are not thin" if len(wide) < len(mixes) else ""
+    return shown, f"Below the line: the {len(shown)} largest{thin}"

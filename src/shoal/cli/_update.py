@@ -278,7 +278,7 @@ def write(
 ) -> None:
     """Write the run anew, whole or not at all."""
     import shoal
-    from shoal.cli._carried import assignments_after
+    from shoal.cli._current import assignments_after
     from shoal.io import read_manifest, write_assignments
 
     model = found.model

@@ -9,7 +9,7 @@ Labelled data become a problem of several domains in three steps:
 :func:`draw_prevalence`, :func:`plan_domains`, :func:`take`.
 """
 
-from shoal.datasets._folders import load_image_folder
+from shoal.datasets._files import load_image_folder
 from shoal.datasets._generated import make_latent_shift
 from shoal.datasets._shift import draw_prevalence, plan_domains, take
 from shoal.datasets._tables import (

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from shoal.io._batches import batches
     from shoal.io._images import list_images, read_pixels
     from shoal.io._read import read
+    from shoal.io.model._folder import sign
     from shoal.io.model._models import load, read_manifest, save
-    from shoal.io.model._sign import sign
     from shoal.io.table._schema import Schema
     from shoal.io.table._table import Column, Message, Table
 
@@ -55,7 +55,7 @@ __getattr__, __dir__ = _lazy_names(
         "read_manifest": "shoal.io.model._models",
         "read_pixels": "shoal.io._images",
         "save": "shoal.io.model._models",
-        "sign": "shoal.io.model._sign",
+        "sign": "shoal.io.model._folder",
         "write_assignments": "shoal.io._assignments",
     },
 )

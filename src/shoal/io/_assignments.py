@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, require, whole_file, writable
+from shoal.io._notation import DIGITS, LEAST_SHARE, cell
 from shoal.io._settings import READING
-from shoal.io._shown import DIGITS, LEAST_SHARE, cell
 from shoal.io.table._table import Table
 from shoal.validation import encode_domains
 
@@ -122,7 +122,7 @@ def _write_csv(path: Path, batches: Iterable[pd.DataFrame], *, plain: bool) -> i
 
 
 def _with_neat_shares(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame, its shares as :func:`shoal.io._shown.neat` makes them."""
+    """The frame, its shares as :func:`shoal.io._notation.neat` makes them."""
     rounded = frame.copy(deep=False)
     for name in frame.columns[frame.dtypes == np.float64]:
         values = frame[name].to_numpy()

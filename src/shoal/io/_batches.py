@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
-from shoal.io._files import writable
+from shoal.io._files import pieces_of, writable
 from shoal.io._images import decode, judge_bad, list_images
-from shoal.io._limits import pieces_of
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format

@@ -16,12 +16,13 @@ from shoal.io._sentences import told_of
 from shoal.io.source._arrays import check_length, check_size, check_varied
 from shoal.io.source._format import Content
 from shoal.io.source._open import open_content
-from shoal.io.table._cells import learn_vocabulary, stripped, words
+from shoal.io.table._cells import stripped, words
 from shoal.io.table._columns import Feature, decimal_of, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._missing import filled_unasked, lacking, with_fill
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
+from shoal.io.table._words import learn_vocabulary
 
 Array = np.ndarray[Any, Any]
 

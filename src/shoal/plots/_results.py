@@ -1,15 +1,16 @@
-"""Figures of results: prevalences, the choice of k, the findings of a diagnosis."""
+"""Figures of results: prevalences, choices, findings, comparisons, times, updates."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._palette import class_color
+from shoal._palette import MARKERS, class_color
 from shoal.plots._axes import class_dots, cleaned, new_axes, with_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 Array = np.ndarray[Any, Any]
 
@@ -186,3 +187,183 @@ def _draw_shifts(diagnosis: Any, ax: Any) -> "Axes":
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return ax
+
+
+# ---- the mix of classes in the order of time -----------------------------------------
+
+
+def plot_trend(trend: Any, *, ax: Any = None) -> "Axes":
+    """Smoothed shares as lines with their intervals, every time by itself as dots.
+
+    Parameters
+    ----------
+    trend : MixTrend
+        Of :func:`shoal.trend`.
+    ax : matplotlib Axes, default=None
+        A new one when None.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line per class; the larger a dot, the more rows. Dashed lines are changes.
+    """
+    ax = new_axes(ax, (7.5, 3.6))
+    names = trend.class_names
+    sizes = 6 + 44 * trend.n_rows / trend.n_rows.max()
+    for index, name in enumerate(names):
+        color = class_color(index, len(names))
+        ax.fill_between(
+            trend.times, 100 * trend.low[:, index], 100 * trend.high[:, index],
+            color=color, alpha=0.18, linewidth=0,
+        )  # fmt: skip
+        ax.plot(trend.times, 100 * trend.prevalence[:, index], color=color,
+                linewidth=2, label=str(name))  # fmt: skip
+        ax.scatter(trend.times, 100 * trend.unsmoothed[:, index], s=sizes,
+                   color=color, alpha=0.55, linewidths=0)  # fmt: skip
+    for change in trend.changes:
+        middle = change.last + (change.first - change.last) / 2
+        ax.axvline(middle, color="0.35", linestyle="--", linewidth=1)
+    ax.set_ylim(-2, 102)
+    ax.set_ylabel("share of the rows (%)")
+    if np.asarray(trend.times).dtype.kind in "iu":
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    return cleaned(with_legend(ax), grid="y")
+
+
+# ---- what new rows have changed: shares of then, and of now --------------------------
+
+
+def plot_update(found: Any, *, ax: Any = None) -> "Axes":
+    """Class shares of the domains with new rows, before and after an update.
+
+    Parameters
+    ----------
+    found : ModelUpdate
+        Of :func:`shoal.update`.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+        One row per domain. Filled marks with intervals are the mix of all its rows,
+        hollow ones that of the model before; a new domain has none.
+    """
+    names, domains = found.class_names, found.domains
+    ax = new_axes(ax, (6.4, 1.2 + 0.5 * len(domains)))
+    for index in range(len(names)):
+        now = np.array([one.prevalence[index] for one in domains])
+        height = class_dots(ax, index, names, now)
+        color = class_color(index, len(names))
+        low = [one.low[index] for one in domains]
+        high = [one.high[index] for one in domains]
+        ax.hlines(height, low, high, color=color, linewidth=2)
+        known = [place for place, one in enumerate(domains) if one.before is not None]
+        ax.plot(
+            [domains[place].before[index] for place in known],
+            height[known],
+            linestyle="none",
+            marker=MARKERS[index % len(MARKERS)],
+            markerfacecolor="white",
+            markeredgecolor=color,
+            zorder=2.5,
+        )
+    labels = [f"{one.name} (new)" if one.is_new else str(one.name) for one in domains]
+    ax.set_yticks(np.arange(len(domains)), labels)
+    ax.set_ylim(len(domains) - 0.5, -0.5)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_xlabel("share of the domain; hollow: before the update")
+    return with_legend(cleaned(ax, grid="x"))
+
+
+# ---- the forest of a comparison: what each covariate does to each class --------------
+
+
+def plot_comparison(comparison: Any, *, ax: Any = None, figure: Any = None) -> Array:
+    """Effects on the odds of each class, with intervals: one panel per effect.
+
+    Parameters
+    ----------
+    comparison : MixComparison
+        Of :func:`shoal.compare`.
+    ax : sequence of matplotlib Axes, default=None
+        One for each effect; new ones when None.
+    figure : matplotlib Figure, default=None
+        Where to make the new ones; a figure of pyplot when None.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        One for each effect, classes from top to bottom. Filled marks have a false
+        discovery rate of at most 1 - level; the dashed line is no effect.
+    """
+    names, effects = comparison.class_names, comparison.effects
+    new = ax is None
+    panels = _panels(figure, len(effects), len(names)) if new else np.atleast_1d(ax)
+    if len(panels) != len(effects):
+        raise ValueError(
+            f"ax must hold one axes for each of {len(effects)} effects, "
+            f"got {len(panels)}"
+        )
+    for place, (axes, effect) in enumerate(zip(panels, effects, strict=True)):
+        axes.axvline(1, color="0.5", linestyle="--", linewidth=1)
+        for index in range(len(names)):
+            _draw_one(axes, comparison, place, index)
+        axes.set_xscale("log")
+        axes.set_title(effect, loc="left", fontsize="small")
+        axes.set_xlabel("odds, times")
+        axes.set_yticks(np.arange(len(names)), [str(name) for name in names])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        _mark_odds(axes)
+        cleaned(axes, grid="x")
+    return panels
+
+
+def _panels(figure: Any, n_effects: int, n_classes: int) -> Array:
+    """New axes: up to three beside each other, classes named at the left."""
+    across = min(n_effects, 3)
+    down = -(-n_effects // across)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(layout="constrained")
+    figure.set_size_inches(1.6 + 2.9 * across, down * (1.1 + 0.26 * n_classes))
+    axes = figure.subplots(down, across, sharey=True, squeeze=False)
+    panels = axes.ravel()
+    for empty in panels[n_effects:]:
+        empty.set_axis_off()
+    return np.asarray(panels[:n_effects])
+
+
+def _draw_one(axes: Any, comparison: Any, effect: int, index: int) -> None:
+    """The mark of one class and its interval, in odds."""
+    n_classes = len(comparison.class_names)
+    color = class_color(index, n_classes)
+    low, middle, high = (
+        np.exp(table[effect, index])
+        for table in (comparison.low, comparison.estimate, comparison.high)
+    )
+    axes.hlines(index, low, high, color=color, linewidth=2)
+    sure = comparison.q_value[effect, index] <= 1 - comparison.level
+    axes.plot(
+        middle,
+        index,
+        marker=MARKERS[index % len(MARKERS)],
+        color=color,
+        markerfacecolor=color if sure else "white",
+        markeredgecolor="black" if sure else color,
+        markersize=7,
+    )
+
+
+def _mark_odds(axes: Any) -> None:
+    """A few ticks that people can read: half, twice; none of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    wide = high / low > 4
+    if wide:
+        axes.xaxis.set_major_locator(LogLocator(base=2 if high / low < 200 else 10))
+    else:
+        axes.set_xscale("linear")  # so near to 1 both scales are one
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda odds, _: f"{odds:.4g}"))

@@ -1,4 +1,4 @@
-"""Figures of rows: as points of a plane, and what tells their classes apart."""
+"""Figures of rows and classes: as points of a plane, what tells them apart, and why."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from shoal.validation import encode_domains
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 Array = np.ndarray[Any, Any]
 
@@ -264,3 +265,137 @@ def plot_class_profile(
     ax.set_xlabel("difference to all other rows (standard deviations)")
     ax.set_title(str(model.class_names_[index]), loc="left")
     return cleaned(ax, grid="x")
+
+
+# ---- why a row is of its class: a bar for each part of the evidence ------------------
+
+
+def plot_explanation(
+    explanation: Any, *, n_classes: int | None = None, most: int = 10, ax: Any = None
+) -> "Axes":
+    """Evidence for one row in nats, part by part, and what it adds up to.
+
+    Parameters
+    ----------
+    explanation : RowExplanation
+        Of ``model.explain``.
+    n_classes : int, default=None
+        Of the model, for the colours of its classes; as many as the two need if None.
+    most : int, default=10
+        Columns with a bar of their own, the weightiest; the rest is one bar.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+        Bars to the right speak for the class, bars to the left for the other.
+    """
+    records = explanation.to_records()
+    first = len(records) - np.count_nonzero(explanation.evidence)
+    shown, rest = records[: first + most], records[first + most :]
+    names = [_label(one) for one in shown]
+    nats = [one["nats"] for one in shown]
+    if rest:
+        names.append(f"{len(rest)} more columns")
+        nats.append(sum(one["nats"] for one in rest))
+    names.append("all together")
+    nats.append(explanation.log_odds)
+    count = n_classes or max(*explanation.classes, 1) + 1
+    colors = [class_color(one, count) for one in explanation.classes]
+    ax = new_axes(ax, (6.4, 0.9 + 0.32 * len(names)))
+    height = np.arange(len(names))
+    bars = [colors[0] if one >= 0 else colors[1] for one in nats]
+    ax.barh(height, nats, color=bars, height=0.7)
+    ax.axvline(0, color="0.3", linewidth=1)
+    ax.axhline(len(names) - 1.5, color="0.7", linewidth=0.8)
+    ax.bar_label(ax.containers[0], labels=[f"{one:+.2f}" for one in nats], padding=3)
+    ax.margins(x=0.15)
+    ax.set_yticks(height, names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel(
+        f"nats for {explanation.class_name} (right) against "
+        f"{explanation.other_name} (left)"
+    )
+    return cleaned(ax, grid="x")
+
+
+def _label(part: dict[str, Any]) -> str:
+    """The part, and what stands in it."""
+    value = part["value"]
+    if value is None:
+        return str(part["part"])
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{part['part']} = {shown}"
+
+
+# ---- a tree of classes: which one splits into which ----------------------------------
+
+
+def plot_tree(tree: Any, *, ax: Any = None) -> "Axes":
+    """Classes as lines that split from left to right, as thick as they have rows.
+
+    Parameters
+    ----------
+    tree : ClassTree
+        Of :func:`shoal.class_tree`.
+    ax : matplotlib Axes, default=None
+        A new one when None.
+
+    Returns
+    -------
+    matplotlib Axes
+        One level per number of classes, with the share of the rows that a free fit
+        with as many classes would class alike.
+    """
+    k = tree.n_classes
+    ax = new_axes(ax, (3.0 + 1.1 * k, 1.2 + 0.55 * k))
+    height = dict(zip(leaves(tree), range(k), strict=True))
+    top = tree.splits[0]
+    _draw(ax, tree, height, top.whole, 1, sum(top.rows))
+    for name, place in zip(tree.class_names, range(k), strict=True):
+        ax.text(k + 0.08, height[place], str(name), va="center")
+    for split in tree.splits:
+        ax.text(split.n_classes, -0.75, f"{split.n_classes}\n{split.agreement:.0%}",
+                ha="center", va="bottom", fontsize="small", color="0.35")  # fmt: skip
+    ax.text(1, -0.75, "classes\nfree fit agrees", ha="left", va="bottom",
+            fontsize="small", color="0.35")  # fmt: skip
+    ax.set_xlim(0.9, k + 0.9)
+    ax.set_ylim(k - 0.5, -1.3)
+    ax.axis("off")
+    return ax
+
+
+def leaves(tree: Any) -> list[int]:
+    """Classes in an order in which no lines cross."""
+    order = [tree.splits[0].whole]
+    for split in tree.splits:
+        place = order.index(split.whole)
+        order[place : place + 1] = split.parts
+    return [one for (one,) in order]
+
+
+def _draw(
+    ax: Any, tree: Any, height: dict[int, int], members: Any, start: int, rows: int
+) -> float:
+    """A class from where it begins, and all that it splits into; its height."""
+    middle = sum(height[one] for one in members) / len(members)
+    split = next((one for one in tree.splits if one.whole == members), None)
+    end = tree.n_classes if split is None else split.n_classes - 1
+    width = 1.0 + 11.0 * rows / tree.n_rows
+    color = class_color(members[0], tree.n_classes) if len(members) == 1 else "0.6"
+    ax.plot([start, max(end, start)], [middle, middle], color=color, linewidth=width,
+            solid_capstyle="butt")  # fmt: skip
+    if split is None:
+        return middle
+    for part, size in zip(split.parts, split.rows, strict=True):
+        own = _draw(ax, tree, height, part, split.n_classes, size)
+        thin = 1.0 + 11.0 * size / tree.n_rows
+        branch = class_color(part[0], tree.n_classes) if len(part) == 1 else "0.6"
+        ax.plot([end, split.n_classes], [middle, own], color=branch, linewidth=thin,
+                alpha=0.55, solid_capstyle="butt")  # fmt: skip
+    if split.columns:
+        name, by = split.columns[0]
+        box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+        ax.text(split.n_classes - 0.5, middle, f"{name} {by:+.1f}", ha="center",
+                va="center", fontsize="x-small", bbox=box)  # fmt: skip
+    return middle

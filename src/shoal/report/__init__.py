@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.report._page import SECTIONS, render, write
+    from shoal.report._html import SECTIONS, render, report, write
     from shoal.report._summary import summarize
     from shoal.report._view import SCHEMA, prevalence_records, rename
-    from shoal.report._written import report
 
 __all__ = [
     "SCHEMA",
@@ -31,12 +30,12 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "SCHEMA": "shoal.report._view",
-        "SECTIONS": "shoal.report._page",
+        "SECTIONS": "shoal.report._html",
         "prevalence_records": "shoal.report._view",
         "rename": "shoal.report._view",
-        "render": "shoal.report._page",
-        "report": "shoal.report._written",
+        "render": "shoal.report._html",
+        "report": "shoal.report._html",
         "summarize": "shoal.report._summary",
-        "write": "shoal.report._page",
+        "write": "shoal.report._html",
     },
 )

@@ -7,11 +7,33 @@ from typing import Any
 import numpy as np
 
 from shoal.analysis import _profile as profile
+from shoal.analysis._explain import TOGETHER, explain_checked
 from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
-from shoal.report._why import why
 from shoal.validation import is_sparse
+
+# ---- why a row that another class nearly won is of its class -------------------------
+
+
+def why(rows: ReportRows, row: int) -> list[dict[str, Any]]:
+    """Parts of the evidence for one row, in nats; none where a row has no columns."""
+    if not rows.has_features or rows.model._origin._takes_images:
+        return []
+    domain = rows.model.domains_[rows.codes[row]]
+    found = explain_checked(rows.model, rows.X[[row]], domain)
+    if found.columns == [TOGETHER] or len(found.columns) != len(rows.features):
+        return []
+    # columns have the names of the fit, and the page has its own
+    shown = dict(zip(found.columns, rows.features, strict=True))
+    parts = [
+        {"part": shown.get(one["part"], one["part"]), "nats": one["nats"]}
+        for one in found.to_records()
+    ]
+    return sorted(parts, key=lambda one: -abs(one["nats"]))[: SETTINGS.reasons]
+
+
+# ---- the verdict, its checks, and the cards ------------------------------------------
 
 # ---- the verdict and the checks behind it --------------------------------------------
 

@@ -1,44 +1,23 @@
-"""What the templates ask for, section by section, and the one HTML file."""
+"""What the templates ask for, section by section."""
 
-import json
-import math
-import re
 import shlex
-from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from shoal.io._files import write_whole
-from shoal.io._shown import visible
-from shoal.report._assets import FIRST_SCRIPT, TEMPLATES, asset, policy
 from shoal.report._cards import QUESTIONS, UNPROVEN
-from shoal.report._detail import Detail, cut, steps_for
 from shoal.report._settings import SETTINGS
 from shoal.report._view import (
-    HARD_STOP_MB,
-    MEGABYTE,
-    SCHEMA,
+    Detail,
     View,
-    fixed,
-    percent,
-    points,
-    short,
-    signed,
 )
-from shoal.report.figures import _cells, _prevalence
+from shoal.report.figures import _svg
 from shoal.report.figures._checks import check_bar, choice_panels, gauges
-from shoal.report.figures._looks import look_panels
+from shoal.report.figures._flows import neighbours_picture
+from shoal.report.figures._looks import look_panels, marks_picture
 from shoal.report.figures._maps import MOST_PANELS, Map
-from shoal.report.figures._marks import marks_picture
-from shoal.report.figures._neighbours import neighbours_picture
-from shoal.report.figures._tree import tree_picture
-from shoal.report.figures._trend import trend_panels
-
-# ---- what the templates ask for ------------------------------------------------------
+from shoal.report.figures._prevalence import trend_panels
 
 Record = dict[str, Any]
 
@@ -174,9 +153,9 @@ class PageContent:
         """Fits with one class fewer and more beside this one."""
         return neighbours_picture(self.view)
 
-    def difference_scale(self) -> _cells.DifferenceScale:
+    def difference_scale(self) -> _svg.DifferenceScale:
         """The axis of the largest differences."""
-        return _cells.DifferenceScale(self.summary["differences"])
+        return _svg.DifferenceScale(self.summary["differences"])
 
     def choice_panels(self) -> list[tuple[str, str, Markup]]:
         """Curves over the number of classes."""
@@ -245,196 +224,3 @@ class PageContent:
 
 def _worst(statuses: list[str]) -> str:
     return next((s for s in ("fail", "caution") if s in statuses), "ok")
-
-
-# ---- from a summary to one HTML file -------------------------------------------------
-
-#: Sections of the page after the verdict, in reading order.
-SECTIONS = (
-    "where",
-    "trend",
-    "differences",
-    "classes",
-    "features",
-    "map",
-    "trust",
-    "uncertainty",
-    "choice",
-    "score",
-    "reproduce",
-)
-
-
-def render(
-    summary: Mapping[str, Any],
-    *,
-    max_mb: float = 5,
-    sections: Sequence[str] | None = None,
-) -> str:
-    """Turn a summary into one HTML page that works offline.
-
-    Parameters
-    ----------
-    summary : dict
-        Of :func:`shoal.report.summarize`, or the same read back from JSON.
-    max_mb : float, default=5
-        Size to stay below, at most 15. Domains beyond the first thousand in tables,
-        pictures, rows and points are left out, in this order, until the page fits; the
-        page says what was left out.
-    sections : sequence of str, default=None
-        Some of :data:`SECTIONS`; all when None. The verdict is always there.
-
-    Returns
-    -------
-    str
-    """
-    return _fit(summary, max_mb, sections)[0]
-
-
-def write(
-    summary: Mapping[str, Any],
-    path: Any,
-    *,
-    max_mb: float = 5,
-    sections: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """Render a summary into a file, whole or not at all.
-
-    Parameters
-    ----------
-    summary : dict
-    path : path-like
-        Replaced when it exists.
-    max_mb : float, default=5
-    sections : sequence of str, default=None
-
-    Returns
-    -------
-    dict
-        ``path``, ``bytes`` and ``left_out``, a list of what did not fit.
-    """
-    text, left_out = _fit(summary, max_mb, sections)
-    target, content = Path(path), text.encode()
-    write_whole(target, content)
-    return {"path": target, "bytes": len(content), "left_out": left_out}
-
-
-def _fit(
-    summary: Mapping[str, Any], max_mb: float, sections: Sequence[str] | None
-) -> tuple[str, list[str]]:
-    """The fullest page below the size, and what it leaves out."""
-    if not 0 < max_mb <= HARD_STOP_MB:
-        raise ValueError(
-            f"max_mb must lie between 0 and {HARD_STOP_MB}, got {max_mb!r}"
-        )
-    if summary.get("schema") != SCHEMA:
-        raise ValueError(
-            f"summary has schema {summary.get('schema')!r}; this version of shoal "
-            f"renders {SCHEMA!r}"
-        )
-    wanted, summary = _check_sections(sections), _shown(summary)
-    left_out: list[str] = []
-    for detail in steps_for(summary):
-        left_out = left_out + [detail.said] if detail.said else []
-        text = _build(cut(summary, detail), detail, wanted, left_out)
-        if len(text.encode()) <= max_mb * MEGABYTE:
-            return text, left_out
-    # rounded up, so that the number said is a limit that would do
-    size = math.ceil(len(text.encode()) / MEGABYTE * 100) / 100
-    if size > HARD_STOP_MB:
-        raise ValueError(
-            f"the report needs {size:.2f} MB, more than {HARD_STOP_MB}; pass fewer "
-            "sections"
-        )
-    return text, [*left_out, f"nothing more: the page needs {size:.2f} MB"]
-
-
-def _shown(value: Any) -> Any:
-    """A summary with every control character in its texts spelled out."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, Mapping):
-        return {_shown(key): _shown(one) for key, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list) else value
-
-
-def _check_sections(sections: Sequence[str] | None) -> list[str]:
-    if sections is None:
-        return list(SECTIONS)
-    unknown = [name for name in sections if name not in SECTIONS]
-    if unknown:
-        raise ValueError(
-            f"sections has {unknown[0]!r}; there are {', '.join(SECTIONS)}"
-        )
-    return [name for name in SECTIONS if name in sections]
-
-
-def _build(
-    summary: Mapping[str, Any],
-    detail: Detail,
-    sections: list[str],
-    left_out: list[str],
-) -> str:
-    page = PageContent(summary, detail, sections)
-    style, script = asset("report.css"), asset("report.js")
-    return _template().render(
-        page=page,
-        view=page.view,
-        figures=_prevalence,
-        cells=_cells,
-        tree=tree_picture(page.view),
-        summary=summary,
-        left_out=left_out,
-        data=_embedded(page.results()),
-        style=style,
-        script=script,
-        first_script=FIRST_SCRIPT,
-        policy=policy(style, FIRST_SCRIPT, script),
-    )
-
-
-@cache
-def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "percent": percent,
-        "points": points,
-        "short": short,
-        "fixed": fixed,
-        "signed": signed,
-        "marked": mark_words,
-    }
-    return environment.get_template("report.html")
-
-
-def _embedded(results: Mapping[str, Any]) -> Markup:
-    """JSON inside a script element: nothing in it may end the element."""
-    text = json.dumps(results, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))
-
-
-def mark_words(text: str, words: Sequence[str]) -> Markup:
-    """HTML of a text with some of its words marked.
-
-    Examples
-    --------
-    >>> mark_words("Fish & chips", ["fish"])
-    Markup('<mark>Fish</mark> &amp; chips')
-    """
-    if not words:
-        return escape(text)
-    longest_first = sorted(words, key=len, reverse=True)
-    found = re.compile(
-        r"(?<!\w)(" + "|".join(map(re.escape, longest_first)) + r")(?!\w)",
-        re.IGNORECASE,
-    )
-    return Markup("").join(
-        Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part)
-        for place, part in enumerate(found.split(text))
-    )

@@ -15,13 +15,11 @@ from shoal._palette import class_color
 from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
 from shoal.report import _uncertainty as uncertainty
-from shoal.report._alone import looked_at
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
 from shoal.report._gather import ReportRows, gather, redacted
-from shoal.report._looks import describe_looks
-from shoal.report._marks import describe_marks
+from shoal.report._marks import describe_looks, describe_marks
 from shoal.report._settings import SETTINGS
-from shoal.report._view import SCHEMA
+from shoal.report._view import SCHEMA, looked_at
 from shoal.validation import is_sparse
 
 Record = dict[str, Any]

@@ -2,12 +2,13 @@
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from shoal.report._alone import drawn
+from shoal.report._settings import SETTINGS
 
 Record = dict[str, Any]
 
@@ -194,3 +195,161 @@ def rename(summary: Mapping[str, Any], names: Mapping[str, str]) -> Record:
     for group in renamed["classes"]:
         group["name"] = str(names.get(group["id"], group["name"]))
     return renamed
+
+
+# ---- which of many domains are looked at one by one ----------------------------------
+# Of thousands of thin domains, those that differ most are those whose few rows chance
+# has drawn from one class: a list of them is a list of accidents.
+
+
+def looked_at(thin: Sequence[bool]) -> list[int]:
+    """Domains whose own shares are told: all of a few; of many, those not thin."""
+    if len(thin) <= SETTINGS.domains_drawn:
+        return list(range(len(thin)))
+    return [d for d, few_rows in enumerate(thin) if not few_rows]
+
+
+def drawn(
+    estimate: Sequence[Sequence[float]], sizes: Sequence[int], thin: Sequence[bool]
+) -> tuple[list[int], str]:
+    """Domains that pictures show, and which these are (nothing where it is all).
+
+    Those furthest from the mean mix; where all are thin, the largest.
+    """
+    n_domains = len(estimate)
+    if n_domains <= SETTINGS.domains_drawn:
+        return list(range(n_domains)), ""
+    among = looked_at(thin)
+    if not among:
+        order = sorted(range(n_domains), key=lambda d: (-sizes[d], d))
+        which = "with most rows, all of them thin"
+    else:
+        mean = [sum(column) / n_domains for column in zip(*estimate, strict=True)]
+        away = {
+            d: max(abs(a - b) for a, b in zip(estimate[d], mean, strict=True))
+            for d in among
+        }
+        order = sorted(among, key=lambda d: (-away[d], d))
+        which = "whose mix differs most from the average"
+        which += ", thin ones left out" * (len(among) < n_domains)
+    return sorted(order[: SETTINGS.domains_drawn]), which
+
+
+# ---- how much a page shows, and what goes first when it would be too large -----------
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Amounts that a page may show.
+
+    Attributes
+    ----------
+    borderline_images : int
+        Pictures of borderline rows for each class.
+    exemplars : int
+        Surest rows for each class and domain.
+    pixels : int
+        Side of a thumbnail.
+    map_share : float
+        Share of the points of the maps; 0 leaves the maps out.
+    table_rows : int
+        Domains in the table of shares; None: all.
+    data : bool
+        Whether the page holds what it offers to download.
+    said : str
+        What the page says about this step; empty for the full page.
+    """
+
+    borderline_images: int = SETTINGS.borderline
+    exemplars: int = SETTINGS.exemplars
+    pixels: int = SETTINGS.pixels
+    map_share: float = 1.0
+    table_rows: int | None = None
+    data: bool = True
+    said: str = ""
+
+
+#: From the full page down to the smallest.
+STEPS = (
+    Detail(),
+    Detail(2, said="all but 2 pictures of borderline rows per class"),
+    Detail(0, said="the pictures of borderline rows"),
+    Detail(0, 2, said="half of the surest rows (2 per class and domain are shown)"),
+    Detail(0, 1, said="most of the surest rows (1 per class and domain is shown)"),
+    Detail(0, 1, 64, said="size of the pictures (64 pixels)"),
+    Detail(0, 1, 40, said="size of the pictures (40 pixels)"),
+    Detail(0, 1, 40, 0.5, said="half of the points of the maps"),
+    Detail(0, 1, 40, 0.1, said="nine of ten points of the maps"),
+    Detail(0, 1, 40, 0.0, said="the maps"),
+)
+
+
+def steps_for(summary: Mapping[str, Any]) -> list[Detail]:
+    """The steps that save something on this page.
+
+    With thousands of domains, it is their numbers that are large, and nobody reads them
+    here: they go before any picture does.
+    """
+    full, *less = [one for one in STEPS if not one.said or _matters(summary, one)]
+    n_domains, most = len(summary["domains"]), SETTINGS.table_rows
+    if n_domains <= most:
+        return [full, *less]
+    said = f"all but the {most:,} largest of {n_domains:,} domains in the table"
+    short = replace(full, table_rows=most, said=said)
+    bare = replace(short, data=False, said="tables to download from this page")
+    return [
+        full,
+        short,
+        bare,
+        *(replace(one, table_rows=most, data=False) for one in less),
+    ]
+
+
+def _matters(summary: Mapping[str, Any], detail: Detail) -> bool:
+    """Whether a step saves anything here: not every page has pictures."""
+    if "map" in detail.said:
+        return bool(summary["maps"])
+    if "pictures" in detail.said:
+        return any(_pictures(summary))
+    return any(card["exemplars"] for card in summary["cards"])
+
+
+def _pictures(summary: Mapping[str, Any]) -> list[str]:
+    return [
+        row["image"]
+        for card in summary["cards"]
+        for rows in (
+            card["borderline"],
+            card.get("disputed", []),
+            *(home["rows"] for home in card["exemplars"]),
+        )
+        for row in rows
+        if "image" in row
+    ]
+
+
+def cut(summary: Mapping[str, Any], detail: Detail) -> Record:
+    """The summary with no more than ``detail`` allows; the original stays."""
+    less = dict(summary)
+    less["cards"] = [_cut_card(card, detail) for card in summary["cards"]]
+    if detail.map_share == 0:
+        less["maps"] = []
+    return less
+
+
+def _cut_card(card: Record, detail: Detail) -> Record:
+    card = copy.deepcopy(card)
+    doubtful = [card["borderline"], card.get("disputed", [])]
+    for rows in doubtful:
+        for row in rows[detail.borderline_images :]:
+            row.pop("image", None)
+    for home in card["exemplars"]:
+        home["rows"] = home["rows"][: detail.exemplars]
+    if detail.pixels < Detail.pixels:
+        from shoal.report._gather import shrink
+
+        shown = [row for home in card["exemplars"] for row in home["rows"]]
+        for row in [*shown, *doubtful[0], *doubtful[1]]:
+            if "image" in row:
+                row["image"] = shrink(row["image"], detail.pixels)
+    return card

@@ -14,8 +14,15 @@ from shoal.analysis.diagnose import Diagnosis, judge, with_columns
 from shoal.exceptions import ModelFileError
 from shoal.io._options import SourceOptions
 from shoal.probability import TINY
-from shoal.scale._exact import SumMoments, add_up, next_shares
-from shoal.scale._rows import RowReader, known_rule, schema_of, without_gaps
+from shoal.scale._exact import (
+    RowReader,
+    SumMoments,
+    add_up,
+    known_rule,
+    next_shares,
+    schema_of,
+    without_gaps,
+)
 from shoal.scale._running import Running, Where, begin
 from shoal.scale._sampling import count_domains, draw_rows
 from shoal.scale._settings import SETTINGS

@@ -11,8 +11,8 @@ import pandas as pd
 
 from shoal.exceptions import InputError
 from shoal.io._files import join, require
-from shoal.io.source import _columnar as columnar
 from shoal.io.source._open import find_file, is_path
+from shoal.io.source._others import read_chunks, readable_errors
 from shoal.scale._settings import SETTINGS
 
 ENDINGS = (".parquet", ".pq")
@@ -57,7 +57,7 @@ class Part:
             rows = pd.RangeIndex(self.start, self.start + self.n_rows)
             yield pd.DataFrame(keys, index=rows)
             return
-        for frame in columnar.read_chunks(
+        for frame in read_chunks(
             Path(self.path),
             "parquet",
             batch_rows=SETTINGS.batch_rows,
@@ -136,7 +136,7 @@ def list_parts(data: Any, *, part_rows: int = SETTINGS.part_rows) -> Parts:
     """
     root, paths = _files(data)
     dataset = require("pyarrow.dataset", "parquet", "reading parquet data sets")
-    with columnar.readable_errors(root, "parquet"):
+    with readable_errors(root, "parquet"):
         found = dataset.dataset([str(path) for path in paths], partitioning="hive")
         listed = [
             _Listed(fragment, root, dataset) for fragment in found.get_fragments()

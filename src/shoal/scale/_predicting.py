@@ -21,8 +21,8 @@ from shoal.io._swap import take_place
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import FILL, KEEP_GAPS
 from shoal.io.table._table import Message, Table
+from shoal.scale._exact import Batch, RowReader, domains_of, known_rule, schema_of
 from shoal.scale._parts import Part, Parts, list_parts
-from shoal.scale._rows import Batch, RowReader, domains_of, known_rule, schema_of
 from shoal.scale._running import (
     Result,
     Running,

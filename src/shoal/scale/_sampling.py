@@ -21,8 +21,8 @@ from shoal.io._settings import READING
 from shoal.io.table._cells import words
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
 from shoal.io.table._table import Column, Message, Table
+from shoal.scale._exact import RowReader, chance_of, domain_codes
 from shoal.scale._parts import Part
-from shoal.scale._rows import RowReader, chance_of, domain_codes
 from shoal.scale._running import (
     Result,
     Running,

@@ -9,12 +9,12 @@ from shoal.vision._discriminator import ImageDiscriminator
 from shoal.vision._encode import embed_folder, encode, knn_monitor
 from shoal.vision._images import ImageSet
 from shoal.vision._loop import fit
+from shoal.vision._mixture import ImageMixture
 from shoal.vision._nets import Backbone, resnet
 from shoal.vision._ray import train_on_ray
 from shoal.vision._settings import FineTuning
 from shoal.vision._simclr import simclr
 from shoal.vision._steps import part
-from shoal.vision.mixture._estimator import ImageMixture
 
 __all__ = [
     "Backbone",

@@ -19,9 +19,17 @@ from torch import Tensor, nn
 
 from shoal.io._files import whole_file
 from shoal.io._ready import ready_encoder, weights_file
-from shoal.vision._efficientnet import EfficientNetLite0
-from shoal.vision._nets import STAGE_BLOCKS, STEMS, Backbone, resnet, resnet_name
-from shoal.vision._plain import PLAIN, PLAIN_DEPTH, PlainNet
+from shoal.vision._nets import (
+    PLAIN,
+    PLAIN_DEPTH,
+    STAGE_BLOCKS,
+    STEMS,
+    Backbone,
+    EfficientNetLite0,
+    PlainNet,
+    resnet,
+    resnet_name,
+)
 from shoal.vision._settings import SETTINGS
 
 # ---- names ---------------------------------------------------------------------------

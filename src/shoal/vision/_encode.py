@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shoal.datasets._folders import check_readable, describe_rows, find_images, warn
+from shoal.datasets._files import check_readable, describe_rows, find_images, warn
 from shoal.io._files import whole_file
 from shoal.io._images import ImageList, decode
 from shoal.io._ready import ready_encoder, weights_file

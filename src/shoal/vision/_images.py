@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shoal.datasets._folders import lone_images
+from shoal.datasets._files import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.io._files import digest
 from shoal.validation import check_domains, encode_domains, is_scalar, is_whole

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from shoal.exceptions import UnseenWordWarning
+from shoal.io._notation import visible
 from shoal.io._settings import LOADING
-from shoal.io._shown import visible
-from shoal.io.model._budget import damaged
+from shoal.io.model._folder import damaged
 
 # ---- the card, in Markdown, for people -----------------------------------------------
 

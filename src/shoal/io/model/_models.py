@@ -42,17 +42,18 @@ from shoal._palette import class_color
 from shoal.exceptions import CodedError, ModelFileError
 from shoal.io._files import digest, writable
 from shoal.io._swap import whole_folder
-from shoal.io.model._budget import damaged
 from shoal.io.model._card import check_probe, make_probe, write_card
 from shoal.io.model._folder import (
     FORMAT,
     Folder,
     canonical_digest,
+    check_signature,
+    damaged,
     find_model,
+    read_key,
     strict_json,
 )
 from shoal.io.model._parts import dump_part, load_part
-from shoal.io.model._sign import check_signature, read_key
 from shoal.io.model._values import Reader, Writer
 
 VERSIONED = ("numpy", "scipy", "scikit-learn", "safetensors", "skops")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from shoal.io._settings import LOADING
-from shoal.io.model._budget import Budget, check_widths, damaged, one_job
+from shoal.io.model._folder import Budget, check_widths, damaged, one_job
 from shoal.io.model._values import check_random
 
 Array = np.ndarray[Any, Any]

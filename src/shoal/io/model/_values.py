@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from shoal.io._settings import LOADING
-from shoal.io.model._budget import (
+from shoal.io.model._folder import (
     Budget,
     check_classes,
     check_widths,

@@ -13,8 +13,13 @@ import pandas as pd
 from scipy import sparse
 
 from shoal.exceptions import InputError
-from shoal.io._files import check_memory
-from shoal.io._limits import check_archive, check_claims, opened, refuse_special
+from shoal.io._files import (
+    check_archive,
+    check_claims,
+    check_memory,
+    opened,
+    refuse_special,
+)
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format, is_sparse, readable

@@ -16,13 +16,11 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import check_memory, join
-from shoal.io._limits import PIECE, has_end, opened
+from shoal.io._files import PIECE, check_memory, has_end, join, opened
 from shoal.io._notation import has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.source._disguise import refuse_disguised
-from shoal.io.source._format import Content, Format, sampled
+from shoal.io.source._format import Content, Format, refuse_disguised, sampled
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Enough for any header, and for a look at the first row.

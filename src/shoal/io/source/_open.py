@@ -12,19 +12,22 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import digest, digest_file, join, nearest
+from shoal.io._files import (
+    digest,
+    digest_file,
+    join,
+    nearest,
+    pieces_of,
+    refuse_special,
+)
 from shoal.io._images import holds_images
-from shoal.io._limits import pieces_of, refuse_special
 from shoal.io._options import SourceOptions
 from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
-from shoal.io.source._columnar import FEATHER, PARQUET
 from shoal.io.source._cytometry import FCS
 from shoal.io.source._delimited import CSV, TSV, read_delimited
-from shoal.io.source._disguise import refuse_disguised
-from shoal.io.source._format import Content, Format, is_sparse
-from shoal.io.source._jsonl import JSONL
-from shoal.io.source._sheets import SAS, STATA, XLSX
+from shoal.io.source._format import Content, Format, is_sparse, refuse_disguised
+from shoal.io.source._others import FEATHER, JSONL, PARQUET, SAS, STATA, XLSX
 
 #: Every format that can be read, by its name.
 FORMATS: dict[str, Format] = {}

@@ -1,11 +1,14 @@
-"""Cells of a column as numbers, as words, as bags of words; one notion of "missing".
+"""Cells of a column as numbers and as words, and what is nearly a number.
 
-Rows in messages are counted from 1, the header left out, as the source has them.
+There is one notion of "missing". Rows in messages are counted from 1, the header left
+out, as the source has them.
 """
 
 import re
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
-from shoal.io._files import quoted
-from shoal.io._notation import COMMA, Notation
+from shoal.io._files import join, n_of, quoted
+from shoal.io._notation import COMMA, POINT, THOUSANDS, Notation
 from shoal.io._settings import READING
-from shoal.io.table._stopwords import stop_words
 
 Array = np.ndarray[Any, Any]
 
@@ -230,47 +232,110 @@ def _sentinels(missing: tuple[str, ...]) -> tuple[float, ...]:
     return tuple(float(number) for number in found.dropna())
 
 
-# ---- Running text as bags of words ---------------------------------------------------
+# ---- columns that are nearly numbers: what keeps them from it ------------------------
 
-# A word is a run of two or more letters and digits of any alphabet, in lower case, at
-# least one of them a letter: J45 and HbA1c are words, 2024 is none. Kept are words that
-# occur in at least two rows and in at most half of them, and of those the 20,000 most
-# frequent (ties in alphabetical order). Function words of the language that the texts
-# are in are left out, if it is one that is known. Languages written without spaces need
-# a segmenter first.
-WORD = r"(?u)\b(?=\w*[^\W\d_])\w{2,}\b"
+#: So many columns, or words among their numbers, are named in one message.
+SHOWN = 4
 
 
-def learn_vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
-    """The words worth counting, in alphabetical order.
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """A column of numbers with words among them."""
 
-    >>> learn_vocabulary(["One fish", "two fishes, red", "red fish", "blue sea", "Sea"])
-    ('fish', 'red', 'sea')
-    """
-    from sklearn.feature_extraction.text import CountVectorizer
+    name: str
+    series: pd.Series
+    text: Array
+    wrong: Array
 
-    counter = CountVectorizer(token_pattern=WORD, dtype=np.float64)
-    try:
-        table = counter.fit_transform(texts)
-    except ValueError:  # not a single word
-        return ()
-    rows = np.bincount(table.indices, minlength=table.shape[1])
-    most = READING.max_share_of_word * len(texts)
-    total = np.asarray(table.sum(axis=0)).ravel()
-    words = counter.get_feature_names_out()
-    silent = stop_words(dict(zip(words, total, strict=True)))
-    says = np.array([word not in silent for word in words])
-    kept = np.flatnonzero((rows >= READING.min_rows_of_word) & (rows <= most) & says)
-    frequent = kept[np.argsort(-total[kept], kind="stable")[: READING.max_words]]
-    return tuple(words[np.sort(frequent)].tolist())
+    @property
+    def words(self) -> list[str]:
+        """Each of them once."""
+        return [str(cell) for cell in pd.unique(self.text[self.wrong])]
+
+    @property
+    def described(self) -> str:
+        """Where they are: "mass" is a number except rows 3, 9 ("broken")."""
+        rows = (self.series.index[self.wrong][:3] + 1).tolist()
+        more = int(self.wrong.sum()) - len(rows)
+        shown = join([f'"{short(cell)}"' for cell in self.words], SHOWN)
+        return (
+            f'"{self.name}" is a number except row{"s" * (len(rows) > 1)} '
+            f"{', '.join(map(str, rows))}{f' and {more} more' * (more > 0)} ({shown})"
+        )
 
 
-def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> Any:
-    """Bags as a CSR array of shape (n_texts, n_words)."""
-    from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer
+def is_mixed(found: Array, wrong: Array) -> bool:
+    """Numbers with some text between them, rather than grades such as 1, 2, A, B."""
+    n_values, n_words = len(pd.unique(found)), len(pd.unique(wrong))
+    grades = n_values <= READING.most_grades
+    if len(wrong) <= len(found) / 2:
+        return not grades or n_words == 1
+    # a word that most rows have, and many numbers: a gap that nobody told us of
+    return not grades and n_words <= READING.words_among_numbers * (n_values - n_words)
 
-    counter = CountVectorizer(
-        token_pattern=WORD, vocabulary=list(vocabulary), dtype=np.float64
+
+def is_spelled(text: Array, found: Array, wrong: Array) -> bool:
+    """Numbers as 3,5 or 1,234 or 3 %; few different ones such as 10 % are grades."""
+    if comma_decimals(found):
+        return True
+    return len(pd.unique(found)) > READING.most_grades and bool(spelling(text[wrong]))
+
+
+def spelled(
+    name: str, series: pd.Series, text: Array, wrong: Array, commas: bool
+) -> InputError:
+    """E119 for numbers that are written in a way that may mean two things."""
+    first, cell = row_number(series, wrong), short(text[int(np.argmax(wrong))])
+    spelled = spelling(text[wrong])
+    what = spelled or "decimal commas"
+    hint = f"write {_plain(cell)} instead of {cell}"
+    if commas:
+        hint = f"--decimal , if that is {_with_point(cell)}, or {hint}"
+    return InputError("E119", f'"{name}" has {what} (row {first}: "{cell}")', hint)
+
+
+def words_among_numbers(mixed: list[Mixed]) -> InputError:
+    """E119 for words in columns of numbers, of all of them at once."""
+    told = [one.described for one in mixed[:SHOWN]]
+    more = f" and {n_of(len(mixed) - SHOWN, 'more column')}" * (len(mixed) > SHOWN)
+    cells = list(dict.fromkeys(cell for one in mixed for cell in one.words))
+    # a cell that is not shown as it is could not be named so
+    tellable = len(cells) <= SHOWN and all(cell == short(cell) for cell in cells)
+    named = " ".join(f"--na {shlex.quote(cell)}" for cell in cells)
+    hint = f"{named} or clean the rows" if tellable else "clean the rows"
+    return InputError("E119", "; ".join(told) + more, hint)
+
+
+def _plain(cell: str) -> str:
+    """1,234.5 and 1.234,5 as 1234.5, 3,2% as 3.2; 1,234 is one of two numbers."""
+    if cell.endswith("%"):
+        return _with_point(cell)
+    for decimal, other in ((".", ","), (",", ".")):
+        if THOUSANDS[decimal].fullmatch(cell):
+            whole = cell.replace(other, "").replace(decimal, ".")
+            return whole if decimal in cell else f"{whole} or {_with_point(cell)}"
+    return _with_point(cell)
+
+
+def _with_point(cell: str) -> str:
+    return cell.rstrip("% ").replace(",", ".")
+
+
+def not_a_number(
+    name: str, series: pd.Series, wrong: Array, written: Notation
+) -> InputError:
+    cell = str(series[wrong].iloc[0])
+    other = "," if written.decimal == "." else "."
+    hint = f"--na {shlex.quote(cell)} or clean the rows"
+    if (COMMA if other == "," else POINT).fullmatch(cell.strip()):
+        hint = f"--decimal {other} if that is a number, or clean the rows"
+    return InputError(
+        "E119",
+        f'"{name}" was a number in fit; row {row_number(series, wrong)} holds "{cell}"',
+        hint,
     )
-    return sparse.csr_array(counter.transform(texts))
+
+
+def short(cell: Any, most: int = 30) -> str:
+    text = " ".join(str(cell).split())
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -22,23 +22,21 @@ from shoal.io._notation import Notation, has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.table._cells import (
+    Mixed,
     check_flat,
     comma_decimals,
+    is_mixed,
     is_number,
+    is_spelled,
     is_text,
     looks_like_dates,
+    not_a_number,
     numbers,
     row_number,
-    whole,
-    words,
-)
-from shoal.io.table._spelling import (
-    Mixed,
-    is_mixed,
-    is_spelled,
-    not_a_number,
     short,
     spelled,
+    whole,
+    words,
     words_among_numbers,
 )
 from shoal.io.table._table import Column, Message

@@ -13,10 +13,17 @@ from shoal.io._files import join
 from shoal.io._notation import Notation
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
-from shoal.io.table._cells import is_number, numbers, row_number, whole, words
-from shoal.io.table._columns import looks_like_label
+from shoal.io.table._cells import (
+    is_number,
+    is_text,
+    numbers,
+    row_number,
+    stripped,
+    whole,
+    words,
+)
+from shoal.io.table._columns import decimal_of, looks_like_label
 from shoal.io.table._table import Message
-from shoal.io.table._tidy import tidy
 
 Array = np.ndarray[Any, Any]
 
@@ -281,3 +288,30 @@ def _warn_thin(domains: Array) -> list[Message]:
             "--merge-small other, or collect more",
         )
     ]
+
+
+# ---- a table as it will be read, for those who have yet to say what is in it ---------
+
+
+def tidy(frame: pd.DataFrame, decimal: str | None = None) -> pd.DataFrame:
+    """The table with numbers for text that holds nothing else, and no blanks around.
+
+    Before a domain is named there are no options to read by, but the file may have
+    shown its ``decimal`` sign. Words for a gap among numbers are gaps here too.
+
+    >>> frame = pd.DataFrame({"site": ["A ", "A", "B"], "size": ["3,5", "-", "4,25"]})
+    >>> tidy(frame, ",").to_dict("list")
+    {'site': ['A', 'A', 'B'], 'size': [3.5, nan, 4.25]}
+    """
+    options = SourceOptions(require_domain=False)
+    written = replace(options.notation, decimal=decimal or decimal_of(frame, options))
+    changed = {}
+    for name in frame.columns:
+        if not is_text(frame[name]):
+            continue
+        values, wrong = numbers(frame[name], written)
+        if wrong.any() or np.isnan(values).all():
+            changed[name] = stripped(frame[name])
+        else:
+            changed[name] = pd.Series(values, index=frame.index)
+    return frame.assign(**changed)

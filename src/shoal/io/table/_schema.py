@@ -20,11 +20,12 @@ from shoal.io._files import join, n_of
 from shoal.io._notation import GAPS, MISSING, Notation
 from shoal.io._sentences import SENTENCES, encode_texts
 from shoal.io.source._format import is_sparse
-from shoal.io.table._cells import count_words, is_number, row_number, sentinels, words
+from shoal.io.table._cells import is_number, row_number, sentinels, words
 from shoal.io.table._columns import Feature
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._missing import fill, missing_values
 from shoal.io.table._table import Message
+from shoal.io.table._words import count_words
 
 Array = np.ndarray[Any, Any]
 

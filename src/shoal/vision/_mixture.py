@@ -19,6 +19,7 @@ from shoal.validation import check_whole, resolve_domain_weight
 from shoal.vision._backbone import load_backbone
 from shoal.vision._devices import seeded
 from shoal.vision._encode import encode
+from shoal.vision._finetune import FineTuned, Try, Tuner
 from shoal.vision._images import (
     ImageInput,
     ImageSet,
@@ -27,10 +28,9 @@ from shoal.vision._images import (
     check_rows_of_fit,
     digest_rows,
 )
+from shoal.vision._mixture_net import project, project_features, tuned_mixture
 from shoal.vision._rows import check_share, hold_out
 from shoal.vision._settings import FineTuning, as_settings
-from shoal.vision.mixture._finetune import FineTuned, Try, Tuner
-from shoal.vision.mixture._net import project, project_features, tuned_mixture
 
 if TYPE_CHECKING:
     from shoal.analysis._resample import Resampler
@@ -398,12 +398,12 @@ class ImageMixture(ImageInput, LatentShiftEstimator):
             self.device = before
 
     def _dump(self, writer: Any) -> dict[str, Any]:
-        from shoal.vision.mixture._assemble import dump_image_mixture
+        from shoal.vision._assemble import dump_image_mixture
 
         return dump_image_mixture(self, writer)
 
     @classmethod
     def _load(cls, content: Any, reader: Any) -> Any:
-        from shoal.vision.mixture._assemble import load_image_mixture
+        from shoal.vision._assemble import load_image_mixture
 
         return load_image_mixture(content, reader)

@@ -24,6 +24,7 @@ from shoal.vision._devices import place_module
 from shoal.vision._encode import nearest
 from shoal.vision._images import ImageSet
 from shoal.vision._loop import Step, cosine, fit
+from shoal.vision._mixture_net import MixtureNet, as_linear, refit_part
 from shoal.vision._nets import Backbone
 from shoal.vision._rows import BestEpoch, SplitRows, draw_column, outputs
 from shoal.vision._settings import SECOND_VIEWS, VIEWS, FineTuning
@@ -36,7 +37,6 @@ from shoal.vision._steps import (
     random_views,
     self_label_loss,
 )
-from shoal.vision.mixture._net import MixtureNet, as_linear, refit_part
 
 Array = np.ndarray[Any, Any]
 

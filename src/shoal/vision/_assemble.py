@@ -16,9 +16,9 @@ import torch
 
 from shoal.mixture import DomainMixture
 from shoal.vision._backbone import blank_backbone, describe_mismatch, name_of
+from shoal.vision._mixture import ImageMixture
 from shoal.vision._nets import Backbone
 from shoal.vision._settings import FineTuning, as_settings
-from shoal.vision.mixture._estimator import ImageMixture
 
 if TYPE_CHECKING:
     from shoal.io.model._values import Reader, Writer
@@ -51,7 +51,7 @@ def assemble(
     Examples
     --------
     >>> from shoal.vision import encode, resnet
-    >>> from shoal.vision.mixture._net import project_features
+    >>> from shoal.vision._mixture_net import project_features
     >>> images = np.random.default_rng(0).integers(
     ...     256, size=(60, 8, 8, 3), dtype=np.uint8)
     >>> images[::4] //= 4  # dark ones, in the first place alone

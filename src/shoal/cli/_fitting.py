@@ -1,4 +1,4 @@
-"""A fit to data read in parts: the sample that teaches, and rows that are counted."""
+"""What a fit takes besides its table: known classes, other seeds, data in parts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli._messages import CommandError
-from shoal.cli._models import PlaceOptions, unfit_for_looks
+from shoal.cli._models import PlaceOptions, estimator_for, unfit_for_looks
 from shoal.cli._options import Work
 from shoal.cli._output import Output
 from shoal.cli._reading import (
@@ -19,8 +19,102 @@ from shoal.cli._reading import (
 from shoal.io._options import ReadOptions
 
 if TYPE_CHECKING:
-    from shoal.cli._fit import Fitted
-    from shoal.io._read import Table
+    from shoal.cli._fit import Fitted, Settings
+    from shoal.io import Table
+
+
+# ---- classes that somebody knows of some rows ----------------------------------------
+
+
+def refuse_clash_of_known(known: str | None, source: ReadOptions) -> None:
+    """Raise E002 for a column of known classes that is something else as well."""
+    named = {role: getattr(source, role) for role in ("domain", "id", "label", "group")}
+    named["text"] = source.text
+    for role, column in named.items():
+        if known is not None and column == known:
+            text = f'"{known}" is named by --known and by --{role}'
+            raise CommandError("E002", text, "a column is one or the other: copy it")
+    if known is not None and known in (source.features or ()):
+        text = f'"{known}" is named by --known and by --features'
+        raise CommandError("E002", text, "take it out of --features")
+
+
+def refuse_known_in_parts(known: str | None) -> None:
+    """Raise E002 for known classes of data that are read in parts."""
+    if known is not None:
+        text = "--known is for rows in memory, not for data read in parts"
+        raise CommandError("E002", text, "add --engine memory, or leave it out")
+
+
+def told(table: "Table", estimator: Any) -> dict[str, Any]:
+    """What ``fit`` of an estimator is told beside the rows of a table."""
+    if table.known is None:
+        return {}
+    if not hasattr(estimator, "_known_of"):
+        text = "--known is for columns of numbers and categories, not for words"
+        raise CommandError("E002", text, "leave it out")
+    return {"labels": table.known}
+
+
+def n_known(table: "Table") -> int:
+    """Number of classes that are known of some row."""
+    if table.known is None:
+        return 0
+    return len({name for name in table.known if name is not None})
+
+
+def at_least(k: int | None, table: "Table") -> int | None:
+    """A number of classes that was chosen, or as many as are known."""
+    return None if k is None else max(k, n_known(table))
+
+
+def refuse_too_many(k: int | None, table: "Table") -> None:
+    """Raise E112 for more classes than domains, or known rows, can tell apart."""
+    import numpy as np
+
+    n_domains = len(np.unique(np.asarray(table.domains)))
+    if k is not None and k > max(n_domains, n_known(table)):
+        text = f"{k} classes cannot be separated with {n_domains} domains"
+        hint = f"use --k {n_domains} or less, a finer domain column, or --by looks"
+        raise CommandError("E112", text, hint)
+
+
+# ---- the same rows from other seeds, and with other numbers of classes ---------------
+
+
+def said_of(settings: "Settings") -> str:
+    """What is going on meanwhile; nothing where no such fit was asked for."""
+    if settings.tree:
+        return "other numbers of classes, from 2"
+    n_fits = settings.n_reruns + 2
+    return f"other seeds and numbers of classes: {n_fits}" * bool(settings.n_reruns)
+
+
+def fit_again(
+    output: Output, table: "Table", k: int, settings: "Settings"
+) -> Iterator[Any]:
+    """From other seeds, with one class fewer and more where that can be, and fewer."""
+    import numpy as np
+
+    if not said_of(settings):
+        return
+    output.begin("rerun")
+    n_domains, seed = len(np.unique(np.asarray(table.domains))), settings.work.seed
+    plans = [(k, seed + step) for step in range(1, settings.n_reruns + 1)]
+    numbers = set(range(2, k)) if settings.tree else set()
+    if settings.n_reruns:
+        most = k + 1 if settings.work.looks else n_domains
+        numbers |= {n for n in (k - 1, k + 1) if 2 <= n <= most}
+    numbers = {n for n in numbers if n >= n_known(table)}
+    plans += [(n, seed) for n in sorted(numbers)]
+    for done, (n_classes, own) in enumerate(plans):
+        output.at.advance(done / len(plans))
+        work = replace(settings.work, seed=own)
+        again = estimator_for(table, n_classes, work)
+        yield again.fit(table.X, table.domains, **told(table, again))
+
+
+# ---- data read in parts: the sample that teaches, and rows that are counted ----------
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""ImageMixture: DomainMixture on a network's features, then end to end."""
