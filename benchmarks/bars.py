@@ -35,8 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from shoal import DDFA, DomainMixture
 from shoal.datasets import make_latent_shift
 from shoal.probability import cluster_given_domain
-from shoal.stages.adjust import Adjuster
-from shoal.stages.adjust._estimator import SOLVERS
+from shoal.stages.adjust import SOLVERS, Adjuster
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.discriminate import Discriminator
 from shoal.stages.factorize import Factorizer

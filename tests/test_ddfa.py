@@ -35,8 +35,8 @@ from shoal.stages.discretize import (
     GivenClusters,
     KMeansDiscretizer,
     PointMassDiscretizer,
+    hellinger_kmeans,
 )
-from shoal.stages.discretize._candidates import hellinger_kmeans
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.factorize import Factorizer
 

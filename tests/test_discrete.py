@@ -16,10 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from shoal import DiscreteMixture
-from shoal.exceptions import (
-    IdentifiabilityWarning,
-    UnseenWordWarning,
-)
+from shoal.exceptions import IdentifiabilityWarning, UnseenWordWarning
 from shoal.probability import condition_number, match_rows
 from shoal.stages.factorize import Factorizer
 

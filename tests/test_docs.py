@@ -56,6 +56,18 @@ def test_the_walk_through_the_house_passes_rooms_that_exist():
     assert lost == []
 
 
+REFERENCE = ("datasets", "io", "metrics", "plots", "report", "scale", "vision")
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_the_reference_has_every_public_name(name: str):
+    if name == "vision":
+        pytest.importorskip("torch")
+    told = re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(), re.MULTILINE)
+    offered = importlib.import_module(f"shoal.{name}").__all__
+    assert set(offered) <= {one.removeprefix(f"{name}.") for one in told}
+
+
 def is_public(name: str) -> bool:
     """Whether a dotted name leads somewhere, past no private part."""
     parts = name.split(".")

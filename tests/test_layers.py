@@ -10,11 +10,10 @@ import shoal
 SRC = Path(shoal.__file__).parents[1]
 # From the ground up; a module may import from its own floor and those below.
 FLOORS = (
-    ("exceptions", "probability", "_lazy", "_palette", "_progress", "_threads"),
+    ("exceptions", "probability", "_lazy", "_palette", "_work"),
     ("validation",),
-    ("_features", "_known", "_novelty", "_unknown"),
     ("stages",),
-    ("_rank", "_words", "likelihood"),
+    ("likelihood",),
     ("analysis",),
     ("plots",),
     ("base",),

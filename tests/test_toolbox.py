@@ -6,12 +6,7 @@ import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    StratifiedKFold,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from scipy.stats import norm
 
 from shoal import DomainMixture
-from shoal.analysis._draws import STRETCH, match_by_rows, shrunken
+from shoal.analysis._resample import STRETCH, match_by_rows, shrunken
 from shoal.datasets import make_latent_shift
 
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/tabular/coverage.py"

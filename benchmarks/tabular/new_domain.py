@@ -15,7 +15,7 @@ import numpy as np
 from _record import Record, Run, mean, options
 
 from shoal import DomainMixture
-from shoal.analysis._draws import match_by_rows, mixture_proportions
+from shoal.analysis._resample import match_by_rows, mixture_proportions
 from shoal.datasets import make_latent_shift
 from shoal_bench.published import paper_prevalence
 

@@ -27,7 +27,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import cross_val_predict
 
 from shoal import DomainMixture
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._resample import match_by_rows
 from shoal.analysis.diagnose import THRESHOLDS
 from shoal.io.extend import write_whole
 from shoal.metrics import matched_accuracy

@@ -5,6 +5,7 @@ Run from the root of the repository; reads results/tabular/known.json:
     python scripts/figures/known.py
 """
 
+import argparse
 import json
 from pathlib import Path
 
@@ -51,4 +52,5 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     draw()

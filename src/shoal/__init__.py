@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.analysis.compare import compare
-    from shoal.analysis.tree import class_tree
-    from shoal.analysis.trend import trend
-    from shoal.analysis.update import diff, update
+    from shoal.analysis._compare import compare
+    from shoal.analysis._difference import diff
+    from shoal.analysis._tree import class_tree
+    from shoal.analysis._trend import trend
+    from shoal.analysis._update import update
     from shoal.counts import CountMixture
     from shoal.ddfa import DDFA
     from shoal.density import DensityMixture
@@ -52,12 +53,12 @@ __getattr__, __dir__ = _lazy_names(
         "DiscreteMixture": "shoal.discrete",
         "DomainMixture": "shoal.mixture",
         "choose_n_classes": "shoal.mixture",
-        "class_tree": "shoal.analysis.tree",
-        "compare": "shoal.analysis.compare",
-        "diff": "shoal.analysis.update",
+        "class_tree": "shoal.analysis._tree",
+        "compare": "shoal.analysis._compare",
+        "diff": "shoal.analysis._difference",
         "load": "shoal.io.model._models",
         "save": "shoal.io.model._models",
-        "update": "shoal.analysis.update",
-        "trend": "shoal.analysis.trend",
+        "update": "shoal.analysis._update",
+        "trend": "shoal.analysis._trend",
     },
 )

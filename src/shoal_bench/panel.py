@@ -271,6 +271,7 @@ def _reference(problem: PanelProblem, seed: int) -> tuple[float, None]:
 
 Method = Callable[[PanelProblem, int], tuple[Any, Any]]
 METHODS: Mapping[str, Method] = {
+    "route": lambda p, s: _fit(DomainMixture(p.n_classes, random_state=s), p),
     "mixture": lambda p, s: _fit(
         DomainMixture(p.n_classes, by="shift", random_state=s), p
     ),

@@ -8,15 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal._progress import listening
-from shoal.analysis._draws import Resample, draw_rows
-from shoal.analysis._resample import Resampler, proportions_resampler
+from shoal._work import listening
+from shoal.analysis._resample import (
+    Resample,
+    Resampler,
+    draw_rows,
+    proportions_resampler,
+)
 from shoal.base import LatentShiftEstimator
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, optimize
-from shoal.mixture import _resampled
-from shoal.mixture._resampled import MixtureRefit
+from shoal.mixture import _fitted
+from shoal.mixture._fitted import MixtureRefit
 from shoal.probability import match_rows, normalize_rows
 from shoal.stages.discretize import KMeansDiscretizer
 from shoal.stages.factorize import Factorizer
@@ -153,7 +157,7 @@ def test_of_many_rows_a_sample_scatters_like_all_of_them(monkeypatch, seed):
     ask = {"n_resamples": 60, "random_state": 0}
     whole = model.bootstrap(X, domains, **ask)
     monkeypatch.setattr(
-        _resampled, "SETTINGS", replace(_resampled.SETTINGS, refit_rows=2_000)
+        _fitted, "SETTINGS", replace(_fitted.SETTINGS, refit_rows=2_000)
     )
     part = model.bootstrap(X, domains, **ask)
     ratio = part.draws.std(axis=0).mean() / whole.draws.std(axis=0).mean()
@@ -173,9 +177,7 @@ def test_a_fit_in_doubt_is_refitted_to_all_rows(monkeypatch):
     )
     lost = DomainMixture(3, search=False, random_state=0).fit(X, domains)
     whole = lost.bootstrap(X, domains, n_resamples=4, random_state=0)
-    monkeypatch.setattr(
-        _resampled, "SETTINGS", replace(_resampled.SETTINGS, refit_rows=300)
-    )
+    monkeypatch.setattr(_fitted, "SETTINGS", replace(_fitted.SETTINGS, refit_rows=300))
     again = lost.bootstrap(X, domains, n_resamples=4, random_state=0)
     assert_array_equal(again.draws, whole.draws)
 

@@ -5,11 +5,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from shoal import DDFA, DiscreteMixture, DomainMixture, choose_n_classes
-from shoal._rank import RankResult
 from shoal.analysis._choose import Evidence, decide, smooth
+from shoal.analysis._rank import RankResult
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.likelihood._rows import TrainingRows
+from shoal.likelihood._features import TrainingRows
 from shoal.mixture._n_classes import baseline, make_curve, pick_n_classes
 from shoal.mixture._options import SearchOptions
 from shoal.probability import HeldOut

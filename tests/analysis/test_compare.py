@@ -12,8 +12,8 @@ from scipy.stats import false_discovery_control, ttest_ind, ttest_rel
 
 import shoal
 from shoal.analysis import Intervals
-from shoal.analysis.compare._formula import make_design, parse_formula
-from shoal.analysis.compare._regression import (
+from shoal.analysis._formula import make_design, parse_formula
+from shoal.analysis._regression import (
     LogOdds,
     between_domains,
     common_variance,

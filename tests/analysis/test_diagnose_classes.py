@@ -7,7 +7,7 @@ import pytest
 
 from shoal.analysis.diagnose import THRESHOLDS, Case, diagnose, with_choice
 from shoal.analysis.diagnose._findings import find_misfit, find_shift, find_signal
-from shoal.analysis.diagnose._findings_classes import (
+from shoal.analysis.diagnose._findings_domains import (
     find_class_domains,
     find_lone_classes,
     find_other_count,

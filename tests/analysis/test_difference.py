@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import shoal
-from shoal.analysis.update._difference import Side, compare_sides
+from shoal.analysis._difference import Side, compare_sides
 from shoal.datasets import load_penguins
 
 

@@ -7,7 +7,10 @@ from scipy.stats import multivariate_normal
 
 from shoal.analysis.diagnose import THRESHOLDS, Case, diagnose, judge
 from shoal.analysis.diagnose._drift import find_drift, read_domain, typical_scale
-from shoal.analysis.diagnose._findings_drift import find_domains_apart, find_instrument
+from shoal.analysis.diagnose._findings_domains import (
+    find_domains_apart,
+    find_instrument,
+)
 from shoal.analysis.diagnose._readings import (
     density,
     fit_pieces,

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._resample import match_by_rows
 
 
 @given(st.integers(1, 8), st.integers(0, 2**31 - 1))

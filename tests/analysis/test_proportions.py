@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shoal.analysis._draws import mixture_proportions, prevalence_interval
+from shoal.analysis._resample import mixture_proportions, prevalence_interval
 from support.slow import slow_shares
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import shoal
-from shoal.analysis.tree._tree import grow
+from shoal.analysis._tree import grow
 from shoal.base import LatentShiftEstimator
 
 mpl.use("agg")

@@ -11,20 +11,18 @@ from scipy.special import softmax
 
 import shoal
 from shoal.analysis import mixture_proportions
-from shoal.analysis.trend._changes import (
+from shoal.analysis._walk import (
     ChangeSearch,
-    best_split,
-    least_p,
-    scores,
-    split_gains,
-)
-from shoal.analysis.trend._walk import (
     TimedRows,
     _solve,
+    best_split,
     centred_logits,
     covariance,
+    least_p,
     objective,
+    scores,
     smooth,
+    split_gains,
 )
 from shoal.base import LatentShiftEstimator
 from shoal.exceptions import InputError

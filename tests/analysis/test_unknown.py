@@ -8,7 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import shoal
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal._unknown import NOT_KNOWN, SETTINGS, Strangers, UnknownShare, draw_classes
+from shoal.analysis._unknown import (
+    NOT_KNOWN,
+    SETTINGS,
+    Strangers,
+    UnknownShare,
+    draw_classes,
+)
 from shoal.datasets import make_latent_shift
 from shoal.density import DensityMixture
 

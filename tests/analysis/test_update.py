@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import shoal
-from shoal.analysis.update._looks import learn_looks
-from shoal.analysis.update._settings import NUMBERS
-from shoal.base._updated import UpdatedMixes
+from shoal.analysis._before import learn_looks
+from shoal.analysis._difference import NUMBERS
+from shoal.base._derived import UpdatedMixes
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.metrics import matched_accuracy
 

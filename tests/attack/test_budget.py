@@ -15,12 +15,11 @@ from tests.attack.forging import Saved, fit, sign
 import shoal
 from shoal.cli import main
 from shoal.exceptions import CodedError, ModelFileError
-from shoal.io import read_manifest
 from shoal.io._notation import UNSEEN
 from shoal.io._settings import LOADING
 from shoal.io.model import _folder
 from shoal.io.model._folder import Budget, Folder, check_classes, check_widths
-from shoal.io.model._models import LoadedParts
+from shoal.io.model._models import LoadedParts, read_manifest
 from shoal.io.model._values import Reader, Writer
 
 KEY = b"a secret that nobody else knows"

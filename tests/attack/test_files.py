@@ -26,7 +26,8 @@ from tests.attack.forked import forked, shoal, warm
 from tests.attack.record_files import attack, fitted
 
 from shoal.exceptions import CodedError, InputError
-from shoal.io import _files, list_images, read, read_pixels
+from shoal.io import _files, read, read_pixels
+from shoal.io._images import list_images
 from shoal.io._settings import READING
 
 CASES = all_files()

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 
 import shoal as package
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.io import read_manifest
+from shoal.io.model._models import read_manifest
 
 FILES = {
     "assignments.parquet",

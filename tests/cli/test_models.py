@@ -12,6 +12,7 @@ from PIL import Image
 import shoal as package
 from shoal.cli._options import Numbers
 from shoal.datasets import load_penguins
+from shoal.io.model._models import read_manifest
 
 # ---- predict ---------------------------------------------------------------------
 
@@ -206,7 +207,7 @@ def test_adapt_twice_and_after_a_merge(cli, fitted: Path, tmp_path: Path):
     model = package.load(tmp_path / "run-A-B")
     assert model.domains_.tolist() == ["Biscoe", "Dream", "Torgersen", "A", "B"]
     assert model.class_names_ == ["Small", "c1"]
-    manifest = package.io.read_manifest(tmp_path / "run-A-B")
+    manifest = read_manifest(tmp_path / "run-A-B")
     assert manifest["summary"]["adapted"] == {"A": 342, "B": 342}
     mix = ["--prevalence", "run-A-B/prevalence.csv", "--out", "m.csv"]
     assert cli("predict", "run", "penguins.csv", *mix).code == 0  # that of B

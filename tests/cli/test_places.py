@@ -121,6 +121,8 @@ def test_ctrl_c_leaves_one_run_or_the_other(tmp_path: Path, monkeypatch, exchang
 
     monkeypatch.setattr(os, "replace", pressed)
     monkeypatch.setattr(_swap, "exchange", pressed_after)
+    # a process started in the background may have been told to ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         write_run(folder, "2")
     monkeypatch.undo()

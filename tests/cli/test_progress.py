@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal._progress import counted
+from shoal._work import counted
 from shoal.cli._options import Speech
 from shoal.cli._output import Output
 from shoal.cli._stages import PlainLines, Stages, clock

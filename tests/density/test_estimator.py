@@ -13,11 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import shoal
 from shoal import DensityMixture, choose_n_classes
 from shoal.datasets import load_penguins, make_latent_shift
-from shoal.exceptions import (
-    CollapseWarning,
-    ConstantColumnWarning,
-    SubsampleWarning,
-)
+from shoal.exceptions import CollapseWarning, ConstantColumnWarning, SubsampleWarning
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 from shoal.probability import match_rows
 
@@ -340,9 +336,9 @@ def test_a_sample_is_said_aloud(gaussians):
 
 
 def test_large_tables_are_searched_on_a_sample(gaussians, monkeypatch):
-    from shoal.density import _choose, _decisions
+    from shoal.density import _choose, _settings
 
-    few = _decisions.Decisions(search_rows=300)
+    few = _settings.Decisions(search_rows=300)
     monkeypatch.setattr(_choose, "DECISIONS", few)
     model = DensityMixture(3, **QUICK).fit(gaussians.X, gaussians.domains)
     assert matched_accuracy(gaussians.labels, model.labels_) > 0.97

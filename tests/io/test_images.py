@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 from shoal.exceptions import InputError
-from shoal.io import batches, list_images, read, read_pixels
+from shoal.io import batches, read, read_pixels
+from shoal.io._images import list_images
 from shoal.io.table._schema import Schema
 
 

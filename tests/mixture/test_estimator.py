@@ -12,11 +12,7 @@ from shoal import DomainMixture
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._problem import MixtureProblem, Penalties
-from shoal.likelihood._starts import (
-    anchor_starts,
-    merge_costs,
-    optimize_from,
-)
+from shoal.likelihood._starts import anchor_starts, merge_costs, optimize_from
 from shoal.metrics import match_classes, matched_accuracy, prevalence_error
 from shoal.probability import domain_given_class, match_rows
 

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 import shoal
 from shoal import DensityMixture, DomainMixture
-from shoal._known import Given, Knowledge, read_known
 from shoal.base._known import folds_of_known
 from shoal.datasets import make_latent_shift
 from shoal.exceptions import CollapseWarning
-from shoal.likelihood._known_starts import known_starts
 from shoal.likelihood._problem import MixtureProblem, Penalties, softmax_rows
 from shoal.metrics import matched_accuracy
+from shoal.mixture._starts import known_starts
+from shoal.validation._known import Given, Knowledge, read_known
 
 NAMES = np.array(["ash", "birch", "cedar"])
 

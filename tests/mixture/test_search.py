@@ -6,26 +6,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import DomainMixture
 from shoal.datasets import make_latent_shift
-from shoal.likelihood._folds import Folds, Trial
 from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._settings import SETTINGS
-from shoal.likelihood._splits import empty_classes, fill_empty_classes
 from shoal.likelihood._starts import (
     anchor_starts,
     class_share,
+    empty_classes,
+    fill_empty_classes,
     optimize_from,
     softmax_of_partition,
 )
 from shoal.metrics import matched_accuracy
-from shoal.mixture._looks import (
-    Partition,
-    Reanchored,
-    kmeans_labels,
-    look_starts,
-)
-from shoal.mixture._options import SearchOptions, beats
-from shoal.mixture._race import step_gain, weight_steps
-from shoal.mixture._search import race_clusters
+from shoal.mixture._options import Folds, SearchOptions, Trial, beats
+from shoal.mixture._search import race_clusters, step_gain, weight_steps
+from shoal.mixture._starts import Partition, Reanchored, kmeans_labels, look_starts
 from shoal.probability import HeldOut, domain_given_class
 from shoal.validation._rows import fold_of_rows
 

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from shoal.report import prevalence_records, render, write
-from shoal.report._view import View
+from shoal.report import render, write
+from shoal.report._view import View, prevalence_records
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}

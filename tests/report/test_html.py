@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from shoal.report import SECTIONS, prevalence_records, rename, render, summarize, write
-from shoal.report._html import _fit, mark_words
-from shoal.report._view import View
+from shoal.report import render, summarize, write
+from shoal.report._html import SECTIONS, _fit, mark_words
+from shoal.report._view import View, prevalence_records, rename
 from shoal.report.figures._maps import Map
 from shoal.report.figures._svg import DifferenceScale
 

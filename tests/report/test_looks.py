@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from shoal import DomainMixture
 from shoal.report import render, summarize
-from shoal.report._marks import bin_edges
+from shoal.report._described import bin_edges
 
 
 def test_curves_hold_every_row_once(summary, penguins):

@@ -6,7 +6,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from shoal import DomainMixture
-from shoal.base._repr import found_html
+from shoal.base._shown import found_html
 
 
 def test_a_fitted_estimator_shows_its_prevalences(penguins, parse):

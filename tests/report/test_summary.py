@@ -10,13 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal import DDFA, DiscreteMixture, DomainMixture
-from shoal.analysis._draws import prevalence_interval
+from shoal.analysis._resample import prevalence_interval
 from shoal.datasets import make_latent_shift
 from shoal.metrics import matched_accuracy
-from shoal.report import SCHEMA, prevalence_records, rename, render, summarize
+from shoal.report import render, summarize
+from shoal.report._described import describe_differences
 from shoal.report._settings import SETTINGS
-from shoal.report._uncertainty import describe_differences
-from shoal.report._view import looked_at
+from shoal.report._view import SCHEMA, looked_at, prevalence_records, rename
 
 
 def test_json_gives_the_same_dict_back(summary):

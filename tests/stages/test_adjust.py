@@ -14,6 +14,8 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from shoal.probability import balance_domains, domain_given_class, normalize_rows
+from shoal.stages._simplex import interior_point, newton_steps
+from shoal.stages._splitting import Divergence, SquaredDistance
 from shoal.stages.adjust import (
     Adjuster,
     adjust,
@@ -21,8 +23,6 @@ from shoal.stages.adjust import (
     pseudo_inverse,
     simplex_least_squares,
 )
-from shoal.stages.adjust._methods import _Divergence, _SquaredDistance
-from shoal.stages.adjust._simplex import interior_point, newton_steps
 from support import TableProblem, check_table_estimator
 
 SOLVERS = [pseudo_inverse, simplex_least_squares, maximum_likelihood]
@@ -183,12 +183,12 @@ def test_each_solver_is_best_at_its_own_aim(seed):
 # ---- the methods alone, so that none hides behind another ----------------------------
 
 
-@pytest.mark.parametrize("objective", [_SquaredDistance, _Divergence])
+@pytest.mark.parametrize("objective", [SquaredDistance, Divergence])
 def test_newton_and_interior_point_agree(objective, seed):
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.ones(9), 6)
     points = noisy_rows(rng, 200, table, spread=0.3).T
-    if objective is _SquaredDistance:
+    if objective is SquaredDistance:
         function = objective(table @ table.T, table @ points)
     else:
         function = objective(table, points)
@@ -207,7 +207,7 @@ def test_newton_never_makes_a_row_worse(seed):
     points = noisy_rows(rng, 300, table, spread=1.5).T
     start = rng.dirichlet(np.ones(6), 300).T
     after = start.copy()
-    function = _SquaredDistance(table @ table.T, table @ points)
+    function = SquaredDistance(table @ table.T, table @ points)
     newton_steps(function, after, tol=1e-9, n_steps=1, inner=12, dtype=np.float64)
     before_distance = ((points - table.T @ start) ** 2).sum(axis=0)
     after_distance = ((points - table.T @ after) ** 2).sum(axis=0)

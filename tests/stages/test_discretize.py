@@ -19,6 +19,7 @@ from shoal.probability import (
     match_rows,
     normalize_rows,
 )
+from shoal.stages._kmeans import _first_largest
 from shoal.stages.discretize import (
     GivenClusters,
     KMeansDiscretizer,
@@ -28,7 +29,6 @@ from shoal.stages.discretize import (
     find_point_masses,
     kmeans,
 )
-from shoal.stages.discretize._kmeans import _first_largest
 from support import (
     check_table_estimator,
     make_table_problem,

@@ -5,11 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.probability import (
-    class_posterior,
-    domain_given_class,
-    match_rows,
-)
+from shoal.probability import class_posterior, domain_given_class, match_rows
 from shoal.stages.adjust import simplex_least_squares
 from shoal.stages.factorize import (
     minimum_volume_polytope,

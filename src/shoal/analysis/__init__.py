@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal._unknown import UnknownShare
     from shoal.analysis._adapt import Adaptation
+    from shoal.analysis._before import ModelUpdate
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis._choose import NClassesChoice
-    from shoal.analysis._draws import mixture_proportions
+    from shoal.analysis._compare import MixComparison
+    from shoal.analysis._difference import RunDifference
     from shoal.analysis._explain import RowExplanation
-    from shoal.analysis.compare import MixComparison
+    from shoal.analysis._resample import mixture_proportions
+    from shoal.analysis._tree import ClassSplit, ClassTree
+    from shoal.analysis._trend import ChangePoint, MixTrend
+    from shoal.analysis._unknown import UnknownShare
     from shoal.analysis.diagnose import Diagnosis, Finding
-    from shoal.analysis.tree import ClassSplit, ClassTree
-    from shoal.analysis.trend import ChangePoint, MixTrend
-    from shoal.analysis.update import ModelUpdate, RunDifference
 
 __all__ = [
     "Adaptation",
@@ -39,19 +40,19 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {
         "Adaptation": "shoal.analysis._adapt",
-        "ChangePoint": "shoal.analysis.trend",
-        "ClassSplit": "shoal.analysis.tree",
-        "ClassTree": "shoal.analysis.tree",
-        "MixComparison": "shoal.analysis.compare",
-        "MixTrend": "shoal.analysis.trend",
+        "ChangePoint": "shoal.analysis._trend",
+        "ClassSplit": "shoal.analysis._tree",
+        "ClassTree": "shoal.analysis._tree",
+        "MixComparison": "shoal.analysis._compare",
+        "MixTrend": "shoal.analysis._trend",
         "Diagnosis": "shoal.analysis.diagnose",
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",
         "RowExplanation": "shoal.analysis._explain",
-        "ModelUpdate": "shoal.analysis.update",
-        "RunDifference": "shoal.analysis.update",
-        "UnknownShare": "shoal._unknown",
-        "mixture_proportions": "shoal.analysis._draws",
+        "ModelUpdate": "shoal.analysis._before",
+        "RunDifference": "shoal.analysis._difference",
+        "UnknownShare": "shoal.analysis._unknown",
+        "mixture_proportions": "shoal.analysis._resample",
     },
 )

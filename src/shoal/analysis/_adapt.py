@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._unknown import NOT_KNOWN, UnknownShare
-from shoal.analysis._draws import mixture_proportions, prevalence_interval
+from shoal.analysis._resample import mixture_proportions, prevalence_interval
+from shoal.analysis._unknown import NOT_KNOWN, UnknownShare
 
 Array = np.ndarray[Any, Any]
 

@@ -10,9 +10,8 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._progress import counted
-from shoal._threads import one_thread
-from shoal.analysis._draws import (
+from shoal._work import counted, one_thread
+from shoal.analysis._resample import (
     Refit,
     Resample,
     check_all_domains,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal._rank import RankResult, soften
+from shoal.analysis._rank import RankResult, soften
 from shoal.probability import HeldOut
 from shoal.validation import is_whole
 

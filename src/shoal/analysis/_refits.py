@@ -10,7 +10,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import (
     Evidence,
     check_candidates,
@@ -18,7 +17,8 @@ from shoal.analysis._choose import (
     rank_clusters,
     smooth,
 )
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._rank import RankResult, supported_rank
+from shoal.analysis._resample import match_by_rows
 from shoal.exceptions import ShoalWarning
 from shoal.probability import TINY, HeldOut
 from shoal.stages.discretize import KMeansDiscretizer

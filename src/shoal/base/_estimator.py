@@ -15,10 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base._explained import ExplainsRows
 from shoal.base._hooks import EstimatorHooks
-from shoal.base._repr import NotebookRepr
-from shoal.base._shown import ShowsItself
+from shoal.base._shown import ExplainsRows, NotebookRepr, ShowsItself
 from shoal.exceptions import DomainMissingError
 from shoal.probability import (
     class_posterior,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from shoal.analysis._adapt import Adaptation
     from shoal.analysis._bootstrap import Intervals
     from shoal.analysis.diagnose import Diagnosis
-    from shoal.base._merged import MergedClasses
+    from shoal.base._derived import MergedClasses
 
 Array = np.ndarray[Any, Any]
 
@@ -372,7 +370,7 @@ class LatentShiftEstimator(
             those of the parts, so that where parts only win together ``predict`` says
             otherwise. ``.estimator`` is the original, unchanged.
         """
-        from shoal.base._merged import merge_classes
+        from shoal.base._derived import merge_classes
 
         check_is_fitted(self)
         return merge_classes(self, classes, name)

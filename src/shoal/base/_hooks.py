@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from shoal._novelty import familiarity
-from shoal._threads import one_thread
-from shoal._unknown import Strangers
+from shoal._work import one_thread
+from shoal.analysis._novelty import familiarity
+from shoal.analysis._unknown import Strangers
 from shoal.validation import check_work
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class EstimatorHooks:
         ``prevalence`` are the mixes of the classes of the fit, whose looks stay;
         ``labels`` are these classes of the rows that the mixes were learned from.
         """
-        from shoal.base._updated import updated
+        from shoal.base._derived import updated
 
         return updated(self, domains, prevalence, labels)
 

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from shoal._known import Given, Knowledge
-from shoal._threads import one_thread
+from shoal._work import one_thread
 from shoal.base._hooks import FitsRows
 from shoal.probability import TINY, HeldOut
 from shoal.validation import check_work, is_sparse
+from shoal.validation._known import Given, Knowledge
 from shoal.validation._rows import match_keys, row_keys
 
 Array = np.ndarray[Any, Any]

@@ -153,7 +153,7 @@ def write(
 ) -> None:
     """Write a copy of the model that knows the new domain."""
     import shoal
-    from shoal.io import read_manifest
+    from shoal.io.model._models import read_manifest
 
     found = output.data
     model = adaptation.as_domain(name)

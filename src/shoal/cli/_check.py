@@ -201,7 +201,7 @@ def _drift(
 
     from shoal.analysis.diagnose import Case
     from shoal.analysis.diagnose._drift import find_drift
-    from shoal.analysis.diagnose._findings_drift import (
+    from shoal.analysis.diagnose._findings_domains import (
         find_domains_apart,
         find_instrument,
     )

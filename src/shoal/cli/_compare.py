@@ -6,15 +6,13 @@ from typing import Any
 
 from shoal.cli import _runs
 from shoal.cli._current import drawn_intervals
-from shoal.cli._messages import CommandError, write_json
+from shoal.cli._messages import CommandError
 from shoal.cli._models import Model
 from shoal.cli._options import (
-    PLAIN_CSV,
     REQUIRED,
-    Results,
+    CsvResults,
     Speech,
     Work,
-    speaking,
     with_groups,
     working,
 )
@@ -46,19 +44,12 @@ class Covariates:
     permutations: int = working(1999, "Shuffles behind the p-values.", min=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparisonFiles(Results):
-    """Where a comparison goes."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
-
-
 @with_groups
 def compare(
     model: Model,
     asked: Covariates,
     work: Work,
-    results: ComparisonFiles,
+    results: CsvResults,
     speech: Speech,
 ) -> None:
     """Why mixes differ: what covariates of the domains do to the odds of each class.
@@ -70,7 +61,7 @@ def compare(
     any; q is the false discovery rate among the classes. With --out, writes
     comparison.csv, comparison.json and comparison.png.
     """
-    from shoal.analysis.compare import compare as ask
+    from shoal.analysis._compare import compare as ask
 
     with running("compare", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:
@@ -143,9 +134,7 @@ def write(out: Path, result: Any, *, plain: bool) -> list[Path]:
 
     figure = plot_comparison(result, figure=Figure(layout="constrained"))[0].figure
     with _runs.filled_folder(out) as place:
-        _runs.write_csv(place / FILES[0], result.to_records(), plain=plain)
-        write_json(place / FILES[1], result.to_dict())
-        figure.savefig(place / FILES[2], dpi=150)
+        _runs.write_found(place, FILES, result, figure, plain=plain)
     return [out / name for name in FILES]
 
 

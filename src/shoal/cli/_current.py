@@ -151,7 +151,7 @@ def drawn_intervals(run: Path, model: Any) -> Any:
     import numpy as np
 
     from shoal.analysis import Intervals
-    from shoal.analysis._draws import prevalence_interval
+    from shoal.analysis._resample import prevalence_interval
 
     records = _records(text_of(run / _runs.PREVALENCE))
     about = {record["domain"]: record for record in records}.values()

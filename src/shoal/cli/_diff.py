@@ -11,10 +11,8 @@ from shoal.cli import _runs
 from shoal.cli._current import classes_of, current_records, read_assignments
 from shoal.cli._messages import CommandError, write_json
 from shoal.cli._options import (
-    PLAIN_CSV,
-    Results,
+    CsvResults,
     Speech,
-    speaking,
     with_groups,
     working,
 )
@@ -35,16 +33,9 @@ class Differing:
     level: float = working(0.9, "Coverage of the intervals.", min=0.01, max=0.999)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiffFiles(Results):
-    """Where a difference goes."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
-
-
 @with_groups
 def diff(
-    first: First, second: Second, how: Differing, results: DiffFiles, speech: Speech
+    first: First, second: Second, how: Differing, results: CsvResults, speech: Speech
 ) -> None:
     """What differs between two runs: classes, their shares, rows that moved, columns.
 
@@ -52,7 +43,7 @@ def diff(
     Shares of matched classes are compared with intervals. With --out, writes diff.csv
     (shares), diff.json (everything) and moved.csv (rows in another class).
     """
-    from shoal.analysis.update._difference import compare_sides
+    from shoal.analysis._difference import compare_sides
 
     with running("diff", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:
@@ -115,7 +106,7 @@ def side_of(run: Run, labels: Any) -> Any:
     """What a run says of some rows, and its shares with how sure they are."""
     import numpy as np
 
-    from shoal.analysis.update._difference import Side
+    from shoal.analysis._difference import Side
 
     model = run.model
     shape = model.prevalence_.shape
@@ -143,7 +134,7 @@ def variance_of(record: dict[str, Any]) -> float:
 
     An interval ends at 0 and 1, so that its longer side tells.
     """
-    from shoal.analysis._draws import stretched_quantile
+    from shoal.analysis._resample import stretched_quantile
 
     try:
         low, high, level = (float(record[key]) for key in ("lo", "hi", "level"))

@@ -412,7 +412,7 @@ def write_run(
 
 def found_by(fitted: Fitted, summary: dict[str, Any]) -> dict[str, Any]:
     """What was found, for ``--json`` and for the tables."""
-    from shoal.report import prevalence_records
+    from shoal.report._view import prevalence_records
 
     roles = {column.role: column.name for column in fitted.table.columns}
     return {

@@ -144,7 +144,7 @@ def _stepped(step: Callable[..., Any], model: Any, *how: Any, hint: str) -> Any:
 def save(output: Output, path: Path, before: Any, model: Any) -> list[Path]:
     """Write the model anew, and what of its run shows names."""
     import shoal
-    from shoal.io import read_manifest
+    from shoal.io.model._models import read_manifest
 
     run = _runs.folder_of(path)
     place = run / _runs.MODEL if (run / _runs.MODEL).is_dir() else run

@@ -11,8 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from shoal.cli._main import read_config
 from shoal.cli._messages import COMMAND_LINE, CommandError
-from shoal.cli._starting import read_config
 
 # ---- numbers that decide -------------------------------------------------------------
 
@@ -120,7 +120,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             own = {one.name: _taken(one, given.pop(one.name)) for one in fields(group)}
             given[name] = group(**own)
         if any(getattr(given[name], "engine", None) == "ray" for name in groups):
-            from shoal.cli._starting import run_apart
+            from shoal.cli._main import run_apart
 
             run_apart(debug=given["speech"].debug)
         command(**given)
@@ -383,6 +383,13 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CsvResults(Results):
+    """The same, where tables are among them."""
+
+    plain_csv: bool = speaking(False, PLAIN_CSV)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SafeResults(Results):
     """The same, where they may have to be kept from strangers."""
 
@@ -392,10 +399,8 @@ class SafeResults(Results):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableResults(SafeResults):
-    """The same, where tables are among them."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
+class TableResults(CsvResults, SafeResults):
+    """Both."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from shoal._progress import listening
+from shoal._work import listening
 from shoal.cli._messages import (
     COMMAND_LINE,
     FULL,

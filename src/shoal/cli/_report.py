@@ -64,7 +64,7 @@ class Page(Shown):
     @property
     def wanted(self) -> list[str] | None:
         """The sections asked for; E002 for one that does not exist."""
-        from shoal.report import SECTIONS
+        from shoal.report._html import SECTIONS
 
         names = split_names(self.sections)
         for name in names:
@@ -185,7 +185,7 @@ def draw(path: Path, summary: Mapping[str, Any], **options: Any) -> dict[str, An
 
 def named(output: Output, summary: dict[str, Any], fitted: Any) -> dict[str, Any]:
     """The summary with the names that the classes of a model have now."""
-    from shoal.report import rename
+    from shoal.report._view import rename
 
     names = {
         f"c{index}": str(fitted.class_names_[now])

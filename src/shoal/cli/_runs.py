@@ -360,6 +360,15 @@ def write_csv(path: Path, records: Sequence[Record], *, plain: bool) -> None:
         write_rows(file, rows, plain=plain)
 
 
+def write_found(
+    folder: Path, names: Sequence[str], found: Any, figure: Any, *, plain: bool
+) -> None:
+    """What was found as a table, with all its numbers, and as a figure."""
+    write_csv(folder / names[0], found.to_records(), plain=plain)
+    write_json(folder / names[1], found.to_dict())
+    figure.savefig(folder / names[2], dpi=150)
+
+
 def write_cells(
     path: Path, source: Path, model: Any, frames: Iterable[Any], **facts: Any
 ) -> None:

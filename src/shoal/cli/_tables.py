@@ -241,7 +241,7 @@ def write_results(
     import numpy as np
 
     import shoal
-    from shoal.report import prevalence_records
+    from shoal.report._view import prevalence_records
 
     table, intervals = fitted.table, fitted.intervals
     stored, training = fitted.stored or fitted.model, _training(summary)

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
-from shoal.cli._messages import CommandError, write_json
+from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, load_model
 from shoal.cli._options import (
-    PLAIN_CSV,
-    Results,
+    CsvResults,
     Speech,
-    speaking,
     with_groups,
     working,
 )
@@ -33,20 +31,13 @@ class Cut:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeFiles(Results):
-    """Where a tree goes."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
-
-
 @with_groups
 def tree(
     model: Model,
     data: Data,
     rows: FileOptions,
     asked: Cut,
-    results: TreeFiles,
+    results: CsvResults,
     speech: Speech,
 ) -> None:
     """Which class splits into which, from two classes to those of a model.
@@ -91,7 +82,7 @@ def _refuse_cut(cut: int | None, n_classes: int) -> None:
 def _grow(model: Any, table: Any) -> Any:
     from threadpoolctl import threadpool_limits
 
-    from shoal.analysis.tree import class_tree
+    from shoal.analysis._tree import class_tree
 
     if table.X is None:
         text = "the model takes images, whose fits take hours"
@@ -106,14 +97,12 @@ def write(
 ) -> None:
     """Write the tree as a table, with all its numbers and as a figure; and a model."""
     import shoal
-    from shoal.io import read_manifest
+    from shoal.io.model._models import read_manifest
 
     figure = found.plot(ax=_axes(found.n_classes)).figure
     instead = [_runs.MANIFEST] if cut is not None else []
     with _runs.filled_folder(out, instead_of=instead) as place:
-        _runs.write_csv(place / FILES[0], found.to_records(), plain=plain)
-        write_json(place / FILES[1], found.to_dict())
-        figure.savefig(place / FILES[2], dpi=150)
+        _runs.write_found(place, FILES, found, figure, plain=plain)
         if cut is not None:
             summary = read_manifest(loaded.path)["summary"] or {}
             how = {"schema": loaded.schema, "summary": summary}

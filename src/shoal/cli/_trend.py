@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
-from shoal.cli._messages import CommandError, write_json
+from shoal.cli._messages import CommandError
 from shoal.cli._models import Model, load_model
 from shoal.cli._options import (
-    PLAIN_CSV,
-    Results,
+    CsvResults,
     Speech,
     Work,
-    speaking,
     with_groups,
     working,
 )
@@ -46,13 +44,6 @@ class TrendOptions:
     permutations: int = working(999, "Shuffles behind the p-values.", min=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrendFiles(Results):
-    """Where a trend goes."""
-
-    plain_csv: bool = speaking(False, PLAIN_CSV)
-
-
 @with_groups
 def trend(
     model: Model,
@@ -60,7 +51,7 @@ def trend(
     rows: FileOptions,
     asked: TrendOptions,
     work: Work,
-    results: TrendFiles,
+    results: CsvResults,
     speech: Speech,
 ) -> None:
     """How the mix of classes moves in time, and where it changes.
@@ -72,7 +63,7 @@ def trend(
     same time share a mix, whatever their domain. With --out, writes trend.csv,
     trend.json and trend.png.
     """
-    from shoal.analysis.trend import trend as ask
+    from shoal.analysis._trend import trend as ask
 
     with running("trend", speech, plain_csv=results.plain_csv) as output:
         if results.out is not None:
@@ -133,9 +124,7 @@ def write(out: Path, found: Any, *, plain: bool) -> list[Path]:
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
     plot_trend(found, ax=figure.add_subplot())
     with _runs.filled_folder(out) as place:
-        _runs.write_csv(place / FILES[0], found.to_records(), plain=plain)
-        write_json(place / FILES[1], found.to_dict())
-        figure.savefig(place / FILES[2], dpi=150)
+        _runs.write_found(place, FILES, found, figure, plain=plain)
     return [out / name for name in FILES]
 
 

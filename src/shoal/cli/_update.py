@@ -223,7 +223,7 @@ def _record_of(run: Path) -> dict[str, Any]:
 
 def ask(loaded: Loaded, table: Any, known: Known, joining: Joining, work: Work) -> Any:
     """The updated model; E164 where these rows cannot join it."""
-    from shoal.analysis.update import update
+    from shoal.analysis._update import update
 
     try:
         return update(
@@ -279,7 +279,8 @@ def write(
     """Write the run anew, whole or not at all."""
     import shoal
     from shoal.cli._current import assignments_after
-    from shoal.io import read_manifest, write_assignments
+    from shoal.io import write_assignments
+    from shoal.io.model._models import read_manifest
 
     model = found.model
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))

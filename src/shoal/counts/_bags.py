@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from shoal.analysis._draws import Resample, draw_rows, match_by_rows
-from shoal.analysis._resample import Resampler
+from shoal.analysis._resample import Resample, Resampler, draw_rows, match_by_rows
 from shoal.analysis.diagnose._rows import OutOfFold
 from shoal.counts._settings import SETTINGS
 from shoal.probability import TINY, HeldOut, domain_given_class, normalize_rows

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from shoal._threads import one_thread
+from shoal._work import one_thread
 from shoal.counts._bags import Bags
 from shoal.counts._components import COUNTED, WEIGHTINGS, Components
 from shoal.counts._search import SearchesBags, draw_seed

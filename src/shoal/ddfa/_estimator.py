@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from shoal._rank import likeliest, supported_rank
-from shoal._unknown import fit_familiar
+from shoal.analysis._rank import supported_rank
+from shoal.analysis._unknown import fit_familiar
 from shoal.base._hooks import FitsRows
-from shoal.ddfa._fitted import FittedStages
+from shoal.ddfa._fitted import FittedStages, likeliest
 from shoal.exceptions import IdentifiabilityWarning, ShoalWarning, SubsampleWarning
 from shoal.probability import (
     canonical_order,
@@ -20,19 +20,15 @@ from shoal.probability import (
     cluster_given_domain,
     mean_log_likelihood,
 )
-from shoal.stages.adjust import Adjuster, maximum_likelihood
-from shoal.stages.adjust._estimator import SOLVERS
-from shoal.stages.discretize._candidates import (
+from shoal.stages.adjust import SOLVERS, Adjuster, maximum_likelihood
+from shoal.stages.discretize import (
     check_discretizer,
     hellinger_kmeans,
     list_discretizers,
 )
 from shoal.stages.discriminate import Discriminator, OracleDiscriminator
 from shoal.stages.discriminate._calibrate import fit_calibration
-from shoal.stages.discriminate._candidates import (
-    needs_all_columns,
-    with_seeds,
-)
+from shoal.stages.discriminate._candidates import needs_all_columns, with_seeds
 from shoal.stages.discriminate._crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
 from shoal.stages.factorize._estimator import METHODS

@@ -1,26 +1,23 @@
 """What a fitted DDFA says: predictions from its stages, and its hooks."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from shoal._rank import soften
-from shoal._words import single_word_bags
+from shoal.analysis._rank import soften
 from shoal.analysis._resample import Resampler, table_resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
 from shoal.base import LatentShiftEstimator
-from shoal.base._explained import UsualRow, usual_row
 from shoal.base._hooks import made_up_rows
-from shoal.probability import (
-    mean_log_likelihood,
-    normalize_rows,
-)
+from shoal.base._shown import UsualRow, usual_row
+from shoal.probability import mean_log_likelihood, normalize_rows
+from shoal.stages._words import single_word_bags
+from shoal.stages.adjust import maximum_likelihood
 from shoal.stages.discriminate import Discriminator
-from shoal.stages.discriminate._candidates import (
-    is_given,
-)
+from shoal.stages.discriminate._candidates import is_given
 from shoal.validation._rows import match_keys, row_keys
 
 Array = np.ndarray[Any, Any]
@@ -146,3 +143,43 @@ class FittedStages(LatentShiftEstimator):
     def _reorder_classes(self, order: Array) -> None:
         super()._reorder_classes(order)
         self.adjuster_.fit(self.domain_given_class_)
+
+
+def likeliest(
+    solutions: Sequence[Array],
+    domain_given_x: Array,
+    codes: Array,
+    domain_weight: Array,
+    n_rows: int,
+) -> int:
+    """Position of the q(d|y) through which q(d|x) explains the domains best.
+
+    Each row is replaced by its likeliest mixture of the classes; what that says of the
+    row's own domain counts, in nats, each domain equally.
+
+    Parameters
+    ----------
+    solutions : sequence of ndarray of shape (n_classes, n_domains)
+        Candidates for q(d|y).
+    domain_given_x : ndarray of shape (n_samples, n_domains)
+        Out-of-fold.
+    codes : ndarray of shape (n_samples,)
+    domain_weight : ndarray of shape (n_domains,)
+    n_rows : int
+        Number of rows that the solutions were made from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> domain_given_x, codes = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 1])
+    >>> flat, sharp = np.full((2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> likeliest([flat, sharp], domain_given_x, codes, np.full(2, 0.5), n_rows=100)
+    1
+    """
+    scores = []
+    for domain_given_class in solutions:
+        class_given_x = maximum_likelihood(domain_given_x, domain_given_class)
+        explained = class_given_x @ domain_given_class
+        softened = soften(explained, domain_weight, n_rows)
+        scores.append(mean_log_likelihood(softened, codes))
+    return int(np.argmax(scores))

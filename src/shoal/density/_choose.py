@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from shoal.density._decisions import DECISIONS
+from shoal.density._columns import blind, own_class
 from shoal.density._em import DensityFit, Expected, Prior, expect
 from shoal.density._gaussian import (
     Density,
@@ -23,7 +23,7 @@ from shoal.density._gaussian import (
     find_gaps,
     without_drift,
 )
-from shoal.density._known import blind, own_class
+from shoal.density._settings import DECISIONS
 from shoal.density._starts import (
     DensityOptions,
     DensityStart,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.density._decisions import DECISIONS
+from shoal.density._columns import constrain, draws, restrict
 from shoal.density._gaussian import (
     Density,
     Distances,
@@ -21,7 +21,7 @@ from shoal.density._gaussian import (
     fill_in,
     without_drift,
 )
-from shoal.density._known import constrain, draws, restrict
+from shoal.density._settings import DECISIONS
 from shoal.probability import TINY
 
 Array = np.ndarray[Any, Any]

@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._known import Given, Knowledge, read_known, too_few_classes
-from shoal._novelty import novelty_quantiles
 from shoal.analysis._choose import Evidence
+from shoal.analysis._novelty import novelty_quantiles
 from shoal.analysis._refits import Trials
 from shoal.analysis._resample import Resampler
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold
@@ -21,8 +20,14 @@ from shoal.base._hooks import made_up_rows
 from shoal.base._known import FitsKnown
 from shoal.density._choose import Chosen, find_solution, pick_n_classes
 from shoal.density._columns import fill_gaps, read_table
-from shoal.density._decisions import DECISIONS
-from shoal.density._fitted import FittedDensity
+from shoal.density._fitted import (
+    FittedDensity,
+    climb_out_of_fold,
+    evidence_on_a_sample,
+    judge_known,
+    resampler,
+    strangers_to,
+)
 from shoal.density._gaussian import (
     KINDS,
     Rows,
@@ -31,14 +36,8 @@ from shoal.density._gaussian import (
     expected_rows,
     reorder,
 )
-from shoal.density._refit import (
-    climb_out_of_fold,
-    evidence_on_a_sample,
-    judge_known,
-    resampler,
-)
+from shoal.density._settings import DECISIONS
 from shoal.density._starts import DensityOptions, read_options
-from shoal.density._strangers import strangers_to
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
 from shoal.validation import (
@@ -47,6 +46,7 @@ from shoal.validation import (
     encode_domains,
     resolve_domain_weight,
 )
+from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
 
 Array = np.ndarray[Any, Any]
 

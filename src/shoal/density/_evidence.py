@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from shoal.density._choose import fit_without, moving, search_sample, take
-from shoal.density._decisions import DECISIONS
 from shoal.density._em import DensityFit, Prior, expect
 from shoal.density._estimator import DensityMixture
 from shoal.density._gaussian import Density, Rows, log_density, without_drift
+from shoal.density._settings import DECISIONS
 from shoal.density._starts import (
     DensityOptions,
     continue_from,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
 
-from shoal._known import Knowledge
 from shoal.probability import TINY
+from shoal.validation._known import Knowledge
 
 Array = np.ndarray[Any, Any]
 

@@ -10,10 +10,10 @@ from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.covariance import ledoit_wolf
 from sklearn.exceptions import ConvergenceWarning
 
-from shoal.density._decisions import DECISIONS
+from shoal.density._columns import by_nearest, named
 from shoal.density._em import DensityFit, Expected, Prior, blank, climb
 from shoal.density._gaussian import KINDS, Density, Rows
-from shoal.density._known import by_nearest, named
+from shoal.density._settings import DECISIONS
 from shoal.validation import check_real, check_whole
 
 Array = np.ndarray[Any, Any]

@@ -8,19 +8,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from shoal._novelty import novelty_quantiles
-from shoal._rank import NO_SIGNAL, domains_differ, supported_rank
-from shoal._threads import one_thread
-from shoal._words import (
+from shoal._work import one_thread
+from shoal.analysis._novelty import novelty_quantiles
+from shoal.analysis._rank import NO_SIGNAL, domains_differ, supported_rank
+from shoal.discrete._fitted import FittedWords
+from shoal.exceptions import IdentifiabilityWarning
+from shoal.probability import normalize_rows
+from shoal.stages._words import (
     check_counts,
     find_words,
     single_word_bags,
     sum_by_domain,
     words_by_clustering,
 )
-from shoal.discrete._fitted import FittedWords
-from shoal.exceptions import IdentifiabilityWarning
-from shoal.probability import normalize_rows
 from shoal.stages.factorize import Factorizer
 from shoal.stages.factorize._estimator import METHODS
 from shoal.validation import (

@@ -9,8 +9,16 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from shoal._rank import RankResult, soften
-from shoal._words import (
+from shoal.analysis._choose import Evidence
+from shoal.analysis._rank import RankResult, soften
+from shoal.analysis._refits import Trials, evidence_of_refits, indexable, with_classes
+from shoal.analysis._resample import Resampler, table_resampler
+from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, rows_of_words
+from shoal.base import LatentShiftEstimator
+from shoal.base._shown import UsualRow
+from shoal.exceptions import UnseenWordWarning
+from shoal.probability import TINY, match_rows, mean_log_likelihood
+from shoal.stages._words import (
     check_counts,
     list_words,
     look_up_words,
@@ -18,18 +26,7 @@ from shoal._words import (
     sum_by_domain,
     thin_words,
 )
-from shoal.analysis._choose import Evidence
-from shoal.analysis._refits import Trials, evidence_of_refits, indexable, with_classes
-from shoal.analysis._resample import Resampler, table_resampler
-from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, rows_of_words
-from shoal.base import LatentShiftEstimator
-from shoal.base._explained import UsualRow
-from shoal.exceptions import UnseenWordWarning
-from shoal.probability import TINY, match_rows, mean_log_likelihood
-from shoal.validation import (
-    check_domains,
-    check_X,
-)
+from shoal.validation import check_domains, check_X
 
 Array = np.ndarray[Any, Any]
 

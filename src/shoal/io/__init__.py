@@ -12,28 +12,21 @@ if TYPE_CHECKING:
     from shoal.io._annotation import annotate, annotate_h5ad
     from shoal.io._assignments import assign, write_assignments
     from shoal.io._batches import batches
-    from shoal.io._images import list_images, read_pixels
+    from shoal.io._images import read_pixels
     from shoal.io._read import read
     from shoal.io.model._folder import sign
-    from shoal.io.model._models import load, read_manifest, save
     from shoal.io.table._schema import Schema
-    from shoal.io.table._table import Column, Message, Table
+    from shoal.io.table._table import Table
 
 __all__ = [
-    "Column",
-    "Message",
     "Schema",
     "Table",
     "annotate",
     "annotate_h5ad",
     "assign",
     "batches",
-    "list_images",
-    "load",
     "read",
-    "read_manifest",
     "read_pixels",
-    "save",
     "sign",
     "write_assignments",
 ]
@@ -41,20 +34,14 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "Column": "shoal.io.table._table",
-        "Message": "shoal.io.table._table",
         "Schema": "shoal.io.table._schema",
         "Table": "shoal.io.table._table",
         "annotate": "shoal.io._annotation",
         "annotate_h5ad": "shoal.io._annotation",
         "assign": "shoal.io._assignments",
         "batches": "shoal.io._batches",
-        "list_images": "shoal.io._images",
-        "load": "shoal.io.model._models",
         "read": "shoal.io._read",
-        "read_manifest": "shoal.io.model._models",
         "read_pixels": "shoal.io._images",
-        "save": "shoal.io.model._models",
         "sign": "shoal.io.model._folder",
         "write_assignments": "shoal.io._assignments",
     },

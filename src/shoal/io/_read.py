@@ -323,7 +323,7 @@ class Tabulation:
         """When each row is from; E175 now rather than after a fit."""
         if self.options.order is None:
             return None
-        from shoal.analysis.trend import times_of
+        from shoal.analysis._trend import times_of
 
         order = self.frame[self.options.order].to_numpy()
         times_of(order, None, len(order))

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from shoal._known import Knowledge
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import normalize_rows
+from shoal.validation._known import Knowledge
 from shoal.validation._rows import stratified_sample
 
 Array = np.ndarray[Any, Any]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from shoal._known import Knowledge
 from shoal.likelihood._known import Constraints
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import TINY, normalize_rows
 from shoal.validation import is_sparse
+from shoal.validation._known import Knowledge
 
 # ---- The likelihood of the domains through k classes, and its gradient ---------------
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from shoal._threads import one_thread
+from shoal._work import one_thread
 from shoal.analysis._choose import NClassesChoice, conclude
 from shoal.analysis._refits import Order, Trials
 from shoal.mixture._estimator import DomainMixture

@@ -9,15 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._known import Given, Knowledge, read_known, too_few_classes
-from shoal._rank import NO_SIGNAL
-from shoal._threads import one_thread
+from shoal._work import one_thread
 from shoal.analysis._choose import Evidence
+from shoal.analysis._rank import NO_SIGNAL
 from shoal.analysis._refits import Trials
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.likelihood._features import FeatureMap, log_proba
+from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight, log_proba
 from shoal.likelihood._problem import Fit
-from shoal.likelihood._rows import TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
 from shoal.mixture._options import SearchOptions, read_options
@@ -29,9 +27,11 @@ from shoal.validation import (
     check_sample_weight,
     check_X_domains,
     is_sparse,
+    is_whole,
     resolve_domain_weight,
     varying_columns,
 )
+from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
 from shoal.validation._rows import sort_rows
 
 Array = np.ndarray[Any, Any]
@@ -377,7 +377,7 @@ class DomainMixture(HearsLooks):
         if self.n_classes is None:
             blind = replace(rows, known=None)
             return max(pick_n_classes(blind, options, rng), least)
-        if self.n_classes < least:
+        if is_whole(self.n_classes) and 0 < self.n_classes < least:
             raise too_few_classes(self.n_classes, rows.known)
         if rows.known is not None and rows.known.n_told == self.n_classes:
             return self.n_classes  # known rows tell them apart, whatever the domains

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from shoal._rank import RankResult, supported_rank
 from shoal.analysis._choose import (
     RULE,
     Evidence,
@@ -27,13 +26,18 @@ from shoal.analysis._choose import (
     shows_signal,
     smooth,
 )
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._rank import RankResult, supported_rank
 from shoal.analysis._refits import Order, Trials
+from shoal.analysis._resample import match_by_rows
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.likelihood._features import LINEAR, FeatureMap
-from shoal.likelihood._folds import Folds, Trial
+from shoal.likelihood._features import (
+    LINEAR,
+    FeatureMap,
+    TrainingRows,
+    feature_map,
+    list_expansions,
+)
 from shoal.likelihood._problem import Fit, MixtureProblem, Penalties, optimize
-from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import (
     Start,
@@ -44,9 +48,9 @@ from shoal.likelihood._starts import (
     merge_costs,
     optimize_from,
 )
-from shoal.mixture._looks import domain_looks
-from shoal.mixture._options import SearchOptions, beats, list_scales
-from shoal.mixture._race import best_first
+from shoal.mixture._options import Folds, SearchOptions, Trial, beats, list_scales
+from shoal.mixture._search import best_first
+from shoal.mixture._starts import domain_looks
 from shoal.probability import HeldOut, class_posterior
 from shoal.validation._rows import fold_of_rows
 

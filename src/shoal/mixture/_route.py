@@ -11,15 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from shoal._known import Given
-from shoal._rank import soften
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._rank import soften
+from shoal.analysis._resample import match_by_rows
 from shoal.analysis.diagnose._rows import DiagnosedRows
 from shoal.base._known import compare_known
 from shoal.density import DensityMixture
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
 from shoal.probability import HeldOut, normalize_rows
+from shoal.validation._known import Given
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]

@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING
 from shoal._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from shoal.report._html import SECTIONS, render, report, write
+    from shoal.report._html import render, report, write
     from shoal.report._summary import summarize
-    from shoal.report._view import SCHEMA, prevalence_records, rename
 
 __all__ = [
-    "SCHEMA",
-    "SECTIONS",
-    "prevalence_records",
-    "rename",
     "render",
     "report",
     "summarize",
@@ -29,10 +24,6 @@ __all__ = [
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {
-        "SCHEMA": "shoal.report._view",
-        "SECTIONS": "shoal.report._html",
-        "prevalence_records": "shoal.report._view",
-        "rename": "shoal.report._view",
         "render": "shoal.report._html",
         "report": "shoal.report._html",
         "summarize": "shoal.report._summary",

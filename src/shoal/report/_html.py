@@ -68,7 +68,8 @@ def render(
         pictures, rows and points are left out, in this order, until the page fits; the
         page says what was left out.
     sections : sequence of str, default=None
-        Some of :data:`SECTIONS`; all when None. The verdict is always there.
+        Some of them, such as ``["where", "trust"]``; all when None. The verdict is
+        always there.
 
     Returns
     -------

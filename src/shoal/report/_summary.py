@@ -14,10 +14,21 @@ from shoal import __version__
 from shoal._palette import class_color
 from shoal.analysis import _profile as profile
 from shoal.analysis.diagnose import THRESHOLDS
-from shoal.report import _uncertainty as uncertainty
 from shoal.report._cards import describe_checks, describe_verdict, make_cards
+from shoal.report._described import (
+    describe_choice,
+    describe_differences,
+    describe_groups,
+    describe_looks,
+    describe_marks,
+    describe_neighbours,
+    describe_prevalence,
+    describe_reruns,
+    describe_score,
+    describe_tree,
+    describe_trend,
+)
 from shoal.report._gather import ReportRows, gather, redacted
-from shoal.report._marks import describe_looks, describe_marks
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA, looked_at
 from shoal.validation import is_sparse
@@ -153,9 +164,9 @@ def summarize(
         "source": _source(source, redact),
         "columns": _columns(columns, rows),
         "gaps": _gaps(rows, gaps),
-        "choice": uncertainty.describe_choice(choice),
-        "groups": uncertainty.describe_groups(rows, groups),
-        "trend": uncertainty.describe_trend(rows, order, seed),
+        "choice": describe_choice(choice),
+        "groups": describe_groups(rows, groups),
+        "trend": describe_trend(rows, order, seed),
     }
     return about | _found(rows, intervals, diagnosis, refits, seed)
 
@@ -175,18 +186,18 @@ def _found(
         "domains": domains,
         "classes": _classes(rows, cards),
         "verdict": describe_verdict(rows, model.prevalence_, checks, among),
-        "prevalence": uncertainty.describe_prevalence(model, intervals),
-        "differences": uncertainty.describe_differences(model, intervals, among),
+        "prevalence": describe_prevalence(model, intervals),
+        "differences": describe_differences(model, intervals, among),
         "cards": cards,
         "shown_columns": shown,
         "marks": describe_marks(rows, cards),
         "looks": describe_looks(rows, seed),
         "maps": _maps(rows, seed),
         "checks": checks,
-        "reruns": uncertainty.describe_reruns(rows, refits),
-        "tree": uncertainty.describe_tree(rows, refits),
-        "neighbours": uncertainty.describe_neighbours(rows, refits),
-        "score": uncertainty.describe_score(rows),
+        "reruns": describe_reruns(rows, refits),
+        "tree": describe_tree(rows, refits),
+        "neighbours": describe_neighbours(rows, refits),
+        "score": describe_score(rows),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from shoal.analysis._adapt import Adaptation, unknown_share
-from shoal.analysis._draws import (
+from shoal.analysis._resample import (
     mixture_proportions,
     prevalence_interval,
     stretched_quantile,

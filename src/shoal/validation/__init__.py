@@ -3,22 +3,25 @@
 Each check raises one clear line: the argument, the value got, the fix.
 """
 
-from shoal.validation._domains import (
+from shoal.validation._arguments import (
     check_choice,
+    check_flag,
+    check_real,
+    check_whole,
+    check_work,
+    is_whole,
+)
+from shoal.validation._domains import (
     check_domains,
     check_n_classes,
-    check_real,
     check_sample_weight,
-    check_whole,
     encode_column,
     encode_domains,
     is_scalar,
-    is_whole,
     resolve_domain_weight,
     row_weights,
 )
 from shoal.validation._rows import check_X, check_X_domains, is_sparse, varying_columns
-from shoal.validation._work import check_flag, check_work
 
 __all__ = [
     "check_X",

@@ -1,9 +1,9 @@
-"""Domains as codes and names; numbers of classes, weights and other arguments."""
+"""Domains as codes and names; numbers of classes, and weights."""
 
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import column_or_1d
 
 from shoal.exceptions import IdentifiabilityWarning, UnseenDomainWarning
-from shoal.validation._kinds import first_line, shown, taken_in
+from shoal.validation._arguments import as_number, first_line, is_whole, shown, taken_in
 
 # ---- Where rows come from: columns of any hashable kind as codes and names -----------
 
@@ -287,54 +287,6 @@ def check_n_classes(
     return int(n_classes)
 
 
-def check_whole(least: int, **given: Any) -> None:
-    """Refuse settings, given by name, that are not whole numbers from ``least``."""
-    for name, value in given.items():
-        if not is_whole(value) or value < least:
-            raise ValueError(
-                f"{name} must be a whole number from {least}, got {value!r}"
-            )
-
-
-def check_choice(allowed: Iterable[str], **given: Any) -> None:
-    """Refuse settings, given by name, that are none of the ``allowed`` ones."""
-    known = list(allowed)
-    for name, value in given.items():
-        if not isinstance(value, str) or value not in known:
-            listed = ", ".join(map(repr, known))
-            raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-
-
-def check_real(
-    least: float, most: float = np.inf, *, above: bool = False, **given: Any
-) -> None:
-    """Refuse settings, given by name, that are not finite numbers of a range.
-
-    With ``above``, ``least`` itself is refused too.
-    """
-    expected = f"{'above' if above else 'from'} {least:g}"
-    if np.isfinite(most):
-        expected += f", {most:g} at most" if above else f" to {most:g}"
-    for name, value in given.items():
-        number = _as_number(value)
-        inside = number is not None and least <= number <= most
-        if not inside or (above and number == least):
-            raise ValueError(f"{name} must be a number {expected}, got {value!r}")
-
-
-def _as_number(value: Any) -> float | None:
-    """A finite number, also from an array without axes; None for all else."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Array:
     """q(d) from ``'equal'``, ``'size'`` or a mapping of domain to weight.
 
@@ -348,7 +300,7 @@ def resolve_domain_weight(domain_weight: Any, names: Array, mass: Array) -> Arra
                 "domain a weight"
             )
         for name in names.tolist():
-            number = _as_number(domain_weight[name])
+            number = as_number(domain_weight[name])
             if number is None or number <= 0:
                 raise ValueError(
                     f"domain_weight must be positive and finite everywhere, got "
@@ -438,8 +390,3 @@ def _as_weights(sample_weight: Any) -> Array:
         raise ValueError(
             f"sample_weight must be numbers, one per row: {first_line(error)}"
         ) from error
-
-
-def is_whole(value: Any) -> bool:
-    """Tell whether ``value`` is an integer (bool and float are not)."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

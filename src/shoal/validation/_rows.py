@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from shoal.exceptions import ConstantColumnWarning, DomainMissingError
+from shoal.validation._arguments import column_name, column_names, explain, taken_in
 from shoal.validation._domains import check_domains
-from shoal.validation._kinds import column_name, column_names, explain, taken_in
 
 # ---- rows ----------------------------------------------------------------------------
 

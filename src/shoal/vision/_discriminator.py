@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from shoal.stages.discriminate._oracle import DomainClassifier
+from shoal.stages.discriminate._candidates import DomainClassifier
 from shoal.validation import (
     check_choice,
     check_real,

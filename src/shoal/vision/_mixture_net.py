@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shoal._unknown import fit_familiar
+from shoal.analysis._unknown import fit_familiar
 from shoal.likelihood._features import FeatureMap
 from shoal.likelihood._problem import Fit, MixtureProblem, optimize
 from shoal.likelihood._starts import optimize_from

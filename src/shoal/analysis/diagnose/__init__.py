@@ -4,10 +4,9 @@ A further check is a function from a :class:`Case` to a :class:`Finding` or None
 appended to ``CHECKS``.
 """
 
-from shoal.analysis.diagnose._case import Case
 from shoal.analysis.diagnose._findings import CHECKS, judge
 from shoal.analysis.diagnose._procedure import diagnose, with_choice, with_columns
-from shoal.analysis.diagnose._result import Diagnosis, Finding
+from shoal.analysis.diagnose._result import Case, Diagnosis, Finding
 from shoal.analysis.diagnose._settings import THRESHOLDS
 
 __all__ = [

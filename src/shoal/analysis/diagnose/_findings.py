@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from shoal.analysis.diagnose._case import (
+from shoal.analysis.diagnose._findings_domains import (
+    find_class_domains,
+    find_domains_apart,
+    find_empty_classes,
+    find_instrument,
+    find_lone_classes,
+    find_other_count,
+    find_other_solutions,
+    find_witnesses,
+)
+from shoal.analysis.diagnose._guess import COPIES_BY_CHANCE
+from shoal.analysis.diagnose._result import (
     ALIKE,
     DIFFER,
     EXPLAIN,
@@ -16,22 +27,14 @@ from shoal.analysis.diagnose._case import (
     TABLE,
     Case,
     Check,
+    Diagnosis,
+    Finding,
     Topic,
     joined,
     level_of,
+    verdict_of,
     written_column,
 )
-from shoal.analysis.diagnose._findings_classes import (
-    find_class_domains,
-    find_empty_classes,
-    find_lone_classes,
-    find_other_count,
-    find_other_solutions,
-    find_witnesses,
-)
-from shoal.analysis.diagnose._findings_drift import find_domains_apart, find_instrument
-from shoal.analysis.diagnose._guess import COPIES_BY_CHANCE
-from shoal.analysis.diagnose._result import Diagnosis, Finding, verdict_of
 from shoal.analysis.diagnose._settings import THRESHOLDS
 
 Array = np.ndarray[Any, Any]

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal._rank import supported_rank
-from shoal._threads import one_thread
-from shoal.analysis._draws import check_all_domains
+from shoal._work import one_thread
+from shoal.analysis._rank import supported_rank
+from shoal.analysis._resample import check_all_domains
 from shoal.analysis.diagnose._drift import find_drift
 from shoal.analysis.diagnose._findings import judge, level_of_misfit
 from shoal.analysis.diagnose._guess import (

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 
-from shoal._rank import soften
-from shoal._words import list_words, thin_words
-from shoal.analysis._draws import match_by_rows
+from shoal.analysis._rank import soften
 from shoal.analysis._refits import with_classes
+from shoal.analysis._resample import match_by_rows
 from shoal.analysis.diagnose._settings import EFFORT
-from shoal.likelihood._features import FeatureMap
+from shoal.likelihood._features import (
+    FeatureMap,
+    TrainingRows,
+    feature_map,
+    list_expansions,
+)
 from shoal.likelihood._problem import MixtureProblem, Penalties
-from shoal.likelihood._rows import TrainingRows, feature_map, list_expansions
 from shoal.likelihood._starts import cluster_rows
 from shoal.probability import HeldOut, normalize_rows
+from shoal.stages._words import list_words, thin_words
 from shoal.validation import is_sparse, row_weights
 from shoal.validation._rows import canonical_rows, fold_of_rows
 

@@ -38,13 +38,13 @@ MODELS = {
     "DiscreteMixture": "shoal.discrete",
     "DomainMixture": "shoal.mixture",
     "ImageMixture": "shoal.vision",
-    "MergedClasses": "shoal.base._merged",
-    "UpdatedMixes": "shoal.base._updated",
+    "MergedClasses": "shoal.base._derived",
+    "UpdatedMixes": "shoal.base._derived",
 }
 
 #: The only other classes that a model file can name, and where they live.
 CLASSES = {
-    "Adjuster": "shoal.stages.adjust._estimator",
+    "Adjuster": "shoal.stages.adjust",
     "Bags": "shoal.counts._bags",
     "Calibration": "shoal.stages.discriminate._calibrate",
     "Columns": "shoal.density._columns",
@@ -53,21 +53,21 @@ CLASSES = {
     "DensityMixture": "shoal.density._estimator",
     "Discriminator": "shoal.stages.discriminate._estimator",
     "EarlyStoppedMLP": "shoal.stages.discriminate._early_stopping",
-    "Factorization": "shoal.stages.factorize._result",
+    "Factorization": "shoal.stages.factorize._estimator",
     "Factorizer": "shoal.stages.factorize._estimator",
     "FeatureMap": "shoal.likelihood._features",
-    "GivenClusters": "shoal.stages.discretize._masses",
-    "KMeansDiscretizer": "shoal.stages.discretize._kmeans",
+    "GivenClusters": "shoal.stages.discretize",
+    "KMeansDiscretizer": "shoal.stages._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",
-    "Knowledge": "shoal._known",
+    "Knowledge": "shoal.validation._known",
     "KnownClasses": "shoal.base._known",
-    "Novelty": "shoal._novelty",
+    "Novelty": "shoal.analysis._novelty",
     "Penalties": "shoal.likelihood._problem",
-    "PointMassDiscretizer": "shoal.stages.discretize._masses",
+    "PointMassDiscretizer": "shoal.stages.discretize",
     "RBFFeatures": "shoal.stages.discriminate._named",
-    "RankResult": "shoal._rank",
+    "RankResult": "shoal.analysis._rank",
     "Route": "shoal.mixture._route",
-    "Strangers": "shoal._unknown",
+    "Strangers": "shoal.analysis._unknown",
 }
 
 # One number for each training row and domain: large, and only fit looks at it.

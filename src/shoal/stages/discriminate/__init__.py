@@ -7,7 +7,10 @@ seen it, :func:`fit_calibration` calibrates held-out probabilities,
 """
 
 from shoal.stages.discriminate._calibrate import fit_calibration
-from shoal.stages.discriminate._candidates import choose_discriminator
+from shoal.stages.discriminate._candidates import (
+    OracleDiscriminator,
+    choose_discriminator,
+)
 from shoal.stages.discriminate._crossfit import cross_fit_proba
 from shoal.stages.discriminate._early_stopping import (
     EarlyStoppedBoosting,
@@ -15,7 +18,6 @@ from shoal.stages.discriminate._early_stopping import (
 )
 from shoal.stages.discriminate._estimator import Discriminator
 from shoal.stages.discriminate._named import named_discriminator
-from shoal.stages.discriminate._oracle import OracleDiscriminator
 
 __all__ = [
     "Discriminator",

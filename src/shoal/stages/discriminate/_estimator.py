@@ -14,6 +14,8 @@ from shoal.stages.discriminate._calibrate import (
     fit_calibration,
 )
 from shoal.stages.discriminate._candidates import (
+    DomainClassifier,
+    OracleDiscriminator,
     check_classifier,
     choose_discriminator,
     is_choice,
@@ -25,7 +27,6 @@ from shoal.stages.discriminate._crossfit import (
     fit_domain_model,
     usable_folds,
 )
-from shoal.stages.discriminate._oracle import DomainClassifier, OracleDiscriminator
 from shoal.validation import (
     check_choice,
     check_sample_weight,

@@ -12,9 +12,8 @@ from shoal.stages.factorize._anchors import (
     successive_nonnegative_projection,
     successive_projection,
 )
-from shoal.stages.factorize._estimator import Factorizer, factorize
+from shoal.stages.factorize._estimator import Factorization, Factorizer, factorize
 from shoal.stages.factorize._polytope import minimum_volume_polytope
-from shoal.stages.factorize._result import Factorization
 
 __all__ = [
     "Factorization",

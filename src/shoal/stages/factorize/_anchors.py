@@ -15,7 +15,7 @@ References
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,21 @@ from numpy.typing import NDArray
 from shoal.exceptions import IdentifiabilityWarning
 from shoal.probability import normalize_rows, project_to_simplex
 from shoal.stages.adjust import simplex_least_squares
-from shoal.stages.factorize._result import Solution
 
 Array = NDArray[Any]
 
 # A residual this small, relative to the data, is rounding and not a direction.
 ROUNDING = 1e-10
+
+
+class Solution(NamedTuple):
+    """What a solver found, before classes are ordered and the fit is measured."""
+
+    class_given_domain: Array
+    cluster_given_class: Array
+    n_iter: int
+    converged: bool = True
+    history: tuple[float, ...] = ()
 
 
 def affine_subspace(

@@ -16,9 +16,8 @@ from shoal.probability import (
     domain_given_class,
     normalize_rows,
 )
-from shoal.stages.factorize._anchors import snpa, spa
+from shoal.stages.factorize._anchors import Solution, snpa, spa
 from shoal.stages.factorize._polytope import volume
-from shoal.stages.factorize._result import Solution
 from shoal.validation import check_choice, check_whole
 
 # ---- starts --------------------------------------------------------------------------

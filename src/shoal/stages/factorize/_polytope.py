@@ -16,12 +16,12 @@ from shoal.probability import (
     project_to_simplex,
 )
 from shoal.stages.factorize._anchors import (
+    Solution,
     affine_subspace,
     domain_given_cluster,
     factors_from_corners,
     successive_projection,
 )
-from shoal.stages.factorize._result import Solution
 from shoal.validation import check_sample_weight, check_whole
 
 # ---- polytope ------------------------------------------------------------------------
