@@ -12,12 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from shoal.analysis._choose import Evidence
 from shoal.analysis._rank import soften
 from shoal.analysis._refits import Order, Trials, rank_of_clusters
-<<<<<<< HEAD
-from shoal.analysis.diagnose._rows import sample_numbers
-from shoal.counts._bags import Polished, polish, weigh_words
-from shoal.counts._components import COUNTED, Components
-from shoal.counts._fitted import FittedCounts
-=======
 from shoal.analysis._resample import Resampler
 from shoal.analysis._unknown import Strangers
 from shoal.analysis.diagnose._rows import DiagnosedRows, OutOfFold, sample_numbers
@@ -32,8 +26,7 @@ from shoal.counts._bags import (
     polish,
     weigh_words,
 )
-from shoal.counts._components import Components
->>>>>>> main
+from shoal.counts._components import COUNTED, Components
 from shoal.counts._settings import SETTINGS
 from shoal.exceptions import ShoalWarning
 from shoal.mixture._route import Route
