@@ -36,6 +36,7 @@ from bench_blocks import (
     table,
     twin,
 )
+from load_blocks import attacks, load
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
@@ -602,6 +603,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
     },
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
+    "docs/attacks.md": {"attacks": attacks},
+    "docs/scale_measured.md": {"load": load},
     "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},

@@ -126,6 +126,25 @@ def test_upload_fit_name_and_download(done, open_tab):
         assert {"report.html", "prevalence.csv"} <= set(archive.namelist())
 
 
+def test_a_table_is_dropped(served, open_tab):
+    tab = open_tab(served.address)
+    tab.page.evaluate(
+        """() => {
+          const held = new DataTransfer();
+          const rows = ["place;size", ...Array(9).fill(["moor;1,5", "wood;2"]).flat()];
+          held.items.add(new File([rows.join("\\n")], "dropped.csv"));
+          const told = { dataTransfer: held, bubbles: true, cancelable: true };
+          for (const what of ["dragover", "drop"]) {
+            document.getElementById("drop").dispatchEvent(new DragEvent(what, told));
+          }
+        }"""
+    )
+    tab.wait_for("ask")
+    assert tab.page.locator("#table-name").inner_text() == "dropped.csv"
+    assert tab.page.locator("[name=candidate]:checked").input_value() == "place"
+    assert tab.page.locator("#preview tbody td").nth(1).inner_text() == "1.5"
+
+
 def test_two_tabs_see_the_same_and_go_their_own_ways(done, served, open_tab, table):
     first, second = open_tab(done).page, open_tab(served.address)
     first.wait_for_selector("#result:visible", timeout=PATIENCE)
@@ -256,6 +275,16 @@ def test_kill_and_restart(serve, open_tab, table, tmp_path):
     # the fit may have come to its end without the page
     assert "my penguins.csv" in again.page.inner_text("main h2:visible >> nth=-1")
     tab.close = lambda: None
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_as_it_was_told_to(serve, tmp_path, how):
+    page = serve(tmp_path / "kept", "--seconds=600")
+    page.process.send_signal(how)
+    said, complained = page.process.communicate(timeout=30)
+    assert page.process.returncode == 0
+    assert complained == ""
+    assert said.split() == f"Tables and results stay in {tmp_path / 'kept'}".split()
 
 
 # ---- what everybody can use ----------------------------------------------------------

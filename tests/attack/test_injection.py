@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from tests.attack.forked import Outcome, is_printable, shoal, warm
 
-from shoal.io._notation import FORMULA, NUMBER, cell, is_text, uncell, visible
+from shoal.io._notation import FORMULA, NUMBER, cell, is_utf8, uncell, visible
 
 #: Thirty kinds of text that somebody may hope to be run.
 PAYLOADS = (
@@ -86,8 +86,8 @@ def test_numbers_and_plain_text_stay_as_they_are(value: object) -> None:
 
 
 def test_halves_of_characters_are_no_text() -> None:
-    assert is_text("Ängby \U0001f427")
-    assert not is_text("\udcff")
+    assert is_utf8("Ängby \U0001f427")
+    assert not is_utf8("\udcff")
     assert visible("\udcff") == "\\udcff"
 
 

@@ -295,31 +295,58 @@ def test_a_reader_who_leaves_early_is_no_error():
 # ---- large tables ----------------------------------------------------------------
 
 
-def test_large_tables_are_shortened():
-    records = [
+def shares_of(n_domains: int, n_classes: int, place: str = "site") -> list[dict]:
+    """Records of prevalence.csv."""
+    return [
         {
-            "domain": f"site{domain}",
+            "domain": f"{place}{domain}",
             "class_id": f"c{index}",
             "class_name": f"c{index}",
-            "estimate": 0.1,
+            "estimate": 0.125,
             "lo": 0.05,
-            "hi": 0.2,
+            "hi": 0.25,
             "level": 0.9,
             "n_rows": 10,
             "flag": "",
         }
-        for domain in range(40)
-        for index in range(10)
+        for domain in range(n_domains)
+        for index in range(n_classes)
     ]
-    table = prevalence_table(records, "site")
-    assert table.row_count == 40
-    assert "intervals" not in str(table.title)
-    assert prevalence_table(records[:2], "site").row_count == 1
 
 
-def printed(table: Any) -> list[list[str]]:
-    """The words of each line of a table, as a terminal of 100 columns shows them."""
-    console = Console(width=100, file=io.StringIO())
+@pytest.mark.parametrize(
+    ("width", "n_classes", "cell", "shown"),
+    [
+        (100, 3, "12.5% (5-25)", 3),
+        (80, 6, "(5-25)", 6),
+        (90, 8, "12.5%", 8),
+        (80, 30, "12.5%", 7),
+        (30, 8, "12.5%", 1),
+    ],
+)
+def test_a_terminal_is_never_too_narrow(width, n_classes, cell, shown):
+    """Intervals go below their share, then to the file; then classes do."""
+    place = "hospital number " * (n_classes > 3)
+    table = prevalence_table(shares_of(40, n_classes, place), "site")
+    lines = printed(table, width)
+    heads = next(line for line in lines if "c0" in " ".join(line))
+    assert [word for word in re.split(r"\W+", " ".join(heads)) if word[:1] == "c"] == [
+        f"c{index}" for index in range(shown)
+    ]
+    assert sum(line[2:] == [cell] * shown for line in lines) == 40
+    text = " ".join(" ".join(line) for line in lines)
+    assert "…" not in text
+    assert ("with 90% intervals" in text) == ("(" in cell)
+    left = n_classes - shown
+    assert (f"{left} more class" in text) == (left > 0)
+    assert ("prevalence.csv has the intervals" in text) == (
+        "(" not in cell and n_classes <= 8
+    )
+
+
+def printed(table: Any, width: int = 100) -> list[list[str]]:
+    """The words of each line of a table, as a terminal shows them."""
+    console = Console(width=width, file=io.StringIO())
     console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]

@@ -407,6 +407,10 @@ def test_print_leaves_out_what_paper_cannot_do(page):
     assert not page.locator("nav").is_visible()
     assert not page.get_by_role("button", name="Save names").is_visible()
     assert page.locator("#table-where").is_visible()
+    assert page.get_by_text("Dots with intervals", exact=True).is_visible()
+    assert not page.get_by_text("Stacked bars", exact=True).is_visible()
+    wide = "e => e.some(one => one.scrollWidth > one.clientWidth)"
+    assert not page.locator(".spread span").evaluate_all(wide)  # under no bar
     page.locator("#trust > summary").evaluate("e => e.parentElement.open = false")
     assert not page.locator("#trust > .body").is_visible()  # what is folded stays so
     assert len(page.pdf()) > 10_000

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,13 @@ def serve(
     async def run() -> None:
         server = uvicorn.Server(config)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve)
+
+            async def until_told() -> None:
+                with suppress(KeyboardInterrupt):  # SIGTERM, which uvicorn raises anew
+                    await server.serve()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until_told)
             while not server.started:
                 await anyio.sleep(0.05)
             bound = server.servers[0].sockets[0].getsockname()[1]
@@ -247,4 +254,5 @@ def serve(
                 await anyio.sleep(seconds)
                 server.should_exit = True
 
-    anyio.run(run)
+    with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+        anyio.run(run)

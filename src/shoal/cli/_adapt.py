@@ -22,7 +22,7 @@ from shoal.cli._options import (
 from shoal.cli._output import Output, destination, running
 from shoal.cli._reading import Data, name_of
 from shoal.cli._tables import prevalence_table
-from shoal.io._notation import is_text
+from shoal.io._notation import is_utf8
 from shoal.io._options import FileOptions
 
 FILES = (_runs.MODEL, _runs.PREVALENCE, _runs.RUN)
@@ -104,7 +104,7 @@ def new_name(loaded: Loaded, text: str) -> Any:
     if not text.strip():
         empty = f'--domain-name is empty, got "{text}"'
         raise CommandError("E002", empty, "say what to call the new domain")
-    if not is_text(text):
+    if not is_utf8(text):
         odd = f'--domain-name holds bytes that are no text, got "{text}"'
         raise CommandError("E002", odd, "write it in UTF-8")
     domains = loaded.model.domains_

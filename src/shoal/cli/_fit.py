@@ -16,13 +16,13 @@ from shoal.cli import _runs
 from shoal.cli._fitting import (
     InParts,
     at_least,
+    data_in_parts,
     fit_again,
-    opened,
+    known_labels,
     refuse_clash_of_known,
     refuse_known_in_parts,
     refuse_too_many,
     said_of,
-    told,
 )
 from shoal.cli._messages import CommandError
 from shoal.cli._models import (
@@ -227,7 +227,7 @@ def rows_to_fit(
         refuse_known_in_parts(settings.known)
     source = with_gaps(source, work)
     output.begin("read")
-    with opened(output, data, source, work, place) as parts:
+    with data_in_parts(output, data, source, work, place) as parts:
         if parts is None:
             more = {"known": settings.known, "encoder": encoder.of_texts}
             table = read(output, data, source, work.seed, **more)
@@ -314,7 +314,7 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
     try:
         if settings.learn is not None:
             return settings.learn(estimator, table)
-        return estimator.fit(table.X, table.domains, **told(table, estimator))
+        return estimator.fit(table.X, table.domains, **known_labels(table, estimator))
     except CodedError:
         raise
     except ValueError as error:

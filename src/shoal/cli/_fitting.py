@@ -46,7 +46,7 @@ def refuse_known_in_parts(known: str | None) -> None:
         raise CommandError("E002", text, "add --engine memory, or leave it out")
 
 
-def told(table: "Table", estimator: Any) -> dict[str, Any]:
+def known_labels(table: "Table", estimator: Any) -> dict[str, Any]:
     """What ``fit`` of an estimator is told beside the rows of a table."""
     if table.known is None:
         return {}
@@ -111,7 +111,7 @@ def fit_again(
         output.at.advance(done / len(plans))
         work = replace(settings.work, seed=own)
         again = estimator_for(table, n_classes, work)
-        yield again.fit(table.X, table.domains, **told(table, again))
+        yield again.fit(table.X, table.domains, **known_labels(table, again))
 
 
 # ---- data read in parts: the sample that teaches, and rows that are counted ----------
@@ -173,7 +173,7 @@ class InParts:
 
 
 @contextmanager
-def opened(
+def data_in_parts(
     output: Output,
     data: Sequence[str],
     source: ReadOptions,

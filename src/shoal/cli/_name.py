@@ -21,12 +21,9 @@ from shoal.cli._options import (
 )
 from shoal.cli._output import Output, running
 from shoal.cli._report import draw, named
-from shoal.cli._tables import (
-    percent,
-    plain_table,
-)
+from shoal.cli._tables import percent, plain_table
 from shoal.exceptions import CodedError
-from shoal.io._notation import is_text
+from shoal.io._notation import is_utf8
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -333,7 +330,7 @@ def check_classes(model: Any, keys: Iterable[str]) -> None:
 def check_text(names: Iterable[str]) -> None:
     """Raise E002 for a name that no file can hold: half of a character."""
     for name in names:
-        if not is_text(name):
+        if not is_utf8(name):
             raise bad_names(f'"{name}" is not text', "write it in UTF-8")
 
 

@@ -146,3 +146,4 @@ def app(how: Serving, speech: Speech) -> None:
             seconds=how.seconds,
             ready=ready,
         )
+        output.show(f"Tables and results stay in {how.out}")

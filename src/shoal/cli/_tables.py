@@ -1,8 +1,9 @@
 """Tables that commands print and write."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,16 @@ def share_with_interval(record: Record) -> str:
 
 
 def plain_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    whole: bool = False,
 ) -> Any:
-    """A table of text; columns of numbers are set flush right."""
+    """A table of text; columns of numbers are flush right.
+
+    With ``whole``, cells of numbers are broken at their newlines only.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -57,10 +65,54 @@ def plain_table(
     for index, name in enumerate(columns):
         is_number = all(row[index][:1].isdigit() or not row[index] for row in rows)
         # names of columns and domains may look like rich's markup: take them as text
-        table.add_column(Text(name), justify="right" if is_number else "left")
+        column: dict[str, Any] = {"justify": "right" if is_number else "left"}
+        if whole and is_number:
+            lines = (line for row in rows for line in row[index].splitlines())
+            column |= {"no_wrap": True, "min_width": max(map(len, lines))}
+        table.add_column(Text(name), **column)
     for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(Text(visible(cell, lines=whole)) for cell in row))
     return table
+
+
+@dataclass(frozen=True)
+class SharesTable:
+    """Share of each class in each domain, as whole as the terminal is wide.
+
+    Intervals stand beside their share, then below it, then in prevalence.csv only; of
+    more classes than fit, the first are shown.
+
+    Parameters
+    ----------
+    build : callable
+        From the cell of a record and a number of classes to a table.
+    n_classes : int
+    with_intervals : bool
+        Whether there is room for intervals on any terminal.
+    """
+
+    build: Callable[[Callable[[Record], str], int], Any]
+    n_classes: int
+    with_intervals: bool
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """The fullest table of which no cell is cut."""
+
+        def fits(table: Any) -> bool:
+            least = table.__rich_measure__(console, options).minimum
+            return bool(least <= options.max_width)
+
+        full = (share_with_interval, _share_over_interval) * self.with_intervals
+        for cell in (*full, _share):
+            table = self.build(cell, self.n_classes)
+            if fits(table):
+                break
+        else:
+            numbers = range(1, self.n_classes)
+            too_many = lambda n: not fits(self.build(_share, n))  # noqa: E731
+            n_shown = max(bisect_left(numbers, True, key=too_many), 1)
+            table = self.build(_share, n_shown)
+        yield table
 
 
 def prevalence_table(
@@ -68,7 +120,7 @@ def prevalence_table(
     domain_name: str,
     notes: Mapping[str, str] | None = None,
     unit: str = "rows",
-) -> Any:
+) -> SharesTable:
     """Share of each class in each domain, with intervals.
 
     Parameters
@@ -84,28 +136,37 @@ def prevalence_table(
     """
     names = {record["class_id"]: record["class_name"] for record in records}
     heads = [_head(class_id, names[class_id], notes or {}) for class_id in names]
-    wide = len(names) > NUMBERS.most_with_intervals
-    cell = _share if wide else share_with_interval
     by_domain: dict[str, list[Record]] = {}
     for record in records:
         by_domain.setdefault(record["domain"], []).append(record)
-    rows = {
-        domain: [domain, f"{own[0]['n_rows']:,}", *map(cell, own)]
-        for domain, own in by_domain.items()
-    }
-    columns = [visible(domain_name), unit, *heads]
-    how = "" if wide else f", with {records[0]['level']:.0%} intervals"
-    if len(rows) <= NUMBERS.shown_rows:
-        return plain_table(
-            f"Share of each class in each domain{how}", columns, rows.values()
-        )
-    spread, (alone, word) = spread_rows(by_domain, percent), largest(by_domain)
-    shown = [*spread, *(rows[name] for name in alone)]
-    table = plain_table(f"Share of each class in {len(rows):,} domains", columns, shown)
-    table.rows[len(spread) - 1].end_section = True
-    table.caption = f"{word}{how if alone else ''}.\nprevalence.csv has all."
-    table.caption_justify = "left"
-    return table
+    first = [visible(domain_name), unit]
+    wide = len(heads) > NUMBERS.most_with_intervals
+
+    def build(cell: Callable[[Record], str], n_classes: int) -> Any:
+        rows = {
+            name: [visible(name), f"{own[0]['n_rows']:,}", *map(cell, own[:n_classes])]
+            for name, own in by_domain.items()
+        }
+        how = f", with {records[0]['level']:.0%} intervals" * (cell is not _share)
+        columns, left = [*first, *heads[:n_classes]], len(heads) - n_classes
+        more = [f"{left} more class{'es' * (left > 1)}"] * (left > 0)
+        more = ["the intervals"] * (cell is _share and not wide) + more
+        said = [f"prevalence.csv has {' and '.join(more)}."] * bool(more)
+        title = f"Share of each class in each domain{how}"
+        shown, sections = list(rows.values()), 0
+        if len(rows) > NUMBERS.shown_rows:
+            spread, (alone, word) = spread_rows(by_domain, percent), largest(by_domain)
+            title = f"Share of each class in {len(rows):,} domains"
+            shown = [row[: len(columns)] for row in spread]
+            shown, sections = [*shown, *(rows[name] for name in alone)], len(spread)
+            said = [f"{word}{how if alone else ''}.", "prevalence.csv has all."]
+        table = plain_table(title, columns, shown, whole=True)
+        if sections:
+            table.rows[sections - 1].end_section = True
+        table.caption, table.caption_justify = "\n".join(said) or None, "left"
+        return table
+
+    return SharesTable(build, len(heads), not wide)
 
 
 def shortened_table(
@@ -120,6 +181,10 @@ def shortened_table(
 
 def _share(record: Record) -> str:
     return percent(record["estimate"])
+
+
+def _share_over_interval(record: Record) -> str:
+    return share_with_interval(record).replace(" (", "\n(")
 
 
 def _head(class_id: str, name: str, notes: Mapping[str, str]) -> str:
@@ -301,12 +366,12 @@ def _write_rows(
 def _read_classes(path: Path) -> Iterator[Any]:
     """Domains and classes of rows that were written in parts."""
     from shoal.io._settings import READING
-    from shoal.io.source._others import read_chunks
+    from shoal.io.source._others import arrow_chunks
 
     parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     columns, batch = ["domain", "class"], READING.batch_rows
     for part in parts:
-        yield from read_chunks(part, "parquet", batch_rows=batch, columns=columns)
+        yield from arrow_chunks(part, "parquet", batch_rows=batch, columns=columns)
 
 
 def _write_counts(

@@ -74,7 +74,7 @@ def update(
         with held, output.stages(plan):
             output.begin("read")
             loaded = load_model(model)
-            refuse_images(loaded)
+            refuse_network(loaded)
             table = read_rows(output, loaded, data, rows, joining.domain_name)
             known = Known.of(output, loaded, rows, joining)
             output.begin("update")
@@ -94,7 +94,7 @@ def _run_itself(model: Path) -> Path:
     return run
 
 
-def refuse_images(loaded: Loaded) -> None:
+def refuse_network(loaded: Loaded) -> None:
     """Raise E002 for a model with a network: what it sees cannot be compared here."""
     if loaded.model._origin._takes_images:
         text = "update is for tables, and this model takes images"
@@ -288,7 +288,7 @@ def write(
     frames = assignments_after(loaded, table, known, model, redact=output.redact)
     with _runs.filled_folder(folder, instead_of=_runs.FILES) as place:
         shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
-        records = prevalence_records(loaded, found)
+        records = updated_records(loaded, found)
         plain = output.plain_csv
         _runs.write_csv(place / _runs.PREVALENCE, records, plain=plain)
         if not output.redact:
@@ -321,7 +321,7 @@ def details_of(
     }
 
 
-def prevalence_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
+def updated_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
     """Records of prevalence.csv; of domains without new rows as they were."""
     model = found.model
     told = {str(one.name): one for one in found.domains}

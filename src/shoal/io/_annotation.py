@@ -20,7 +20,7 @@ from shoal.exceptions import InputError
 from shoal.io._assignments import assign
 from shoal.io._batches import batches
 from shoal.io._files import require, whole_file
-from shoal.io.source._anndata import frame_names, opened
+from shoal.io.source._anndata import frame_names, opened_h5ad
 from shoal.io.table._domains import DomainRule
 from shoal.io.table._schema import Schema
 
@@ -164,7 +164,7 @@ class Annotation:
     def write(self, source: Path, out: Path) -> None:
         """Into a copy of a file."""
         h5py = require("h5py", "anndata", "writing h5ad files")
-        with opened(source) as file:
+        with opened_h5ad(source) as file:
             _check_layout(file, source)
         with whole_file(out) as temporary:
             shutil.copyfile(source, temporary)
@@ -209,7 +209,7 @@ class Annotation:
 
 def n_cells_of(path: Path) -> int:
     """Number of cells in a file."""
-    with opened(path) as file:
+    with opened_h5ad(path) as file:
         _check_layout(file, path)
         return len(file["obs"][frame_names(file["obs"])[0]])
 

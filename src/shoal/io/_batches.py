@@ -1,7 +1,8 @@
-"""Read the rows of a file in batches, by a schema that fit has learned.
+"""Tables of what is never read whole: rows in batches, and folders of images.
 
-Memory is bounded by the batch: CSV, TSV, Parquet, Feather, NPY and H5AD files are never
-read whole (a Matrix Market file, an NPZ archive and columns-first sparse layers are).
+Rows are read by a schema that fit has learned. Memory is bounded by the batch: CSV,
+TSV, Parquet, Feather, NPY and H5AD files are never read whole (a Matrix Market file, an
+NPZ archive and columns-first sparse layers are).
 """
 
 import sys
@@ -16,7 +17,7 @@ import pandas as pd
 
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import pieces_of, writable
-from shoal.io._images import decode, judge_bad, list_images
+from shoal.io._images import decode, inner_folders, judge_bad, list_images
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format
@@ -29,9 +30,12 @@ from shoal.io.source._open import (
     open_content,
 )
 from shoal.io.table._cells import row_number, stripped
+from shoal.io.table._domains import learn_domains
 from shoal.io.table._missing import FILL, complete_rows
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
+
+Array = np.ndarray[Any, Any]
 
 
 def batches(
@@ -248,6 +252,80 @@ def _columns(
     return {"columns": columns, "as_text": set(columns) - numbers}
 
 
+def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
+    """Batches of what is in memory already."""
+    if content.kind == "images":
+        raise ModelFileError(
+            "E133", "this model takes numbers, not images", "embed the images first"
+        )
+    for first in range(0, content.n_rows, batch_rows):
+        yield content.take(slice(first, first + batch_rows))
+
+
+# ---- folders of images: as a table, and their pixels in batches ----------------------
+
+
+def read_images(root: Path, options: SourceOptions) -> Table:
+    """The list of a folder's images; pixels are for an encoder to read."""
+    options.refuse_encoder("images")
+    images = list_images(
+        root, domain_from=options.domain_from, skip_bad=options.skip_bad
+    )
+    frame = pd.DataFrame(
+        {
+            "path": images.names,
+            "width": images.sizes[:, 0],
+            "height": images.sizes[:, 1],
+            "format": images.formats,
+            "domain": images.domains,
+        }
+    )
+    frame = _drawn(frame, options)
+    domains, _, rule, messages = learn_domains(frame["domain"], options)
+    source = {
+        "path": str(root),
+        "fingerprint": images.fingerprint,
+        "rows": len(frame),
+        "bytes": sum(path.stat().st_size for path in images.paths),
+        "skipped": images.skipped,
+    }
+    return Table(
+        X=None,
+        domains=domains,
+        ids=frame["path"].to_numpy(dtype=object),
+        labels=_folder_labels(frame["path"].tolist(), options.label),
+        feature_names=[],
+        schema=Schema(kind="images", domain=rule),
+        columns=[Column("domain", "domain", "name of the folder")],
+        kind="images",
+        source=source,
+        messages=images.messages + messages,
+        frame=frame,
+        places=frame.index.to_numpy(),
+    )
+
+
+def _folder_labels(names: list[str], label: str | None) -> Array | None:
+    """True classes of images: the folder below the domain, where asked for as label."""
+    if label is None:
+        return None
+    found = inner_folders(names) if label == "label" else None
+    if found is None:
+        raise InputError(
+            "E107",
+            f'no label "{label}" of the images',
+            "--label label takes the folder below the domain, <domain>/<label>/*.jpg",
+        )
+    return found
+
+
+def _drawn(frame: pd.DataFrame, options: SourceOptions) -> pd.DataFrame:
+    """Some rows at random, where so many were asked for."""
+    if options.sample is None or len(frame) <= options.sample:
+        return frame
+    return frame.sample(options.sample, random_state=options.seed).sort_index()
+
+
 def _pictures(
     data: Any, options: SourceOptions, schema: Schema, batch_rows: int
 ) -> Iterator[Content]:
@@ -274,13 +352,3 @@ def _pictures(
             messages=(*messages, *lost),
         )
         messages = ()
-
-
-def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
-    """Batches of what is in memory already."""
-    if content.kind == "images":
-        raise ModelFileError(
-            "E133", "this model takes numbers, not images", "embed the images first"
-        )
-    for first in range(0, content.n_rows, batch_rows):
-        yield content.take(slice(first, first + batch_rows))

@@ -148,10 +148,10 @@ def visible(text: str, *, lines: bool = False) -> str:
     return UNSEEN.sub(spelled, text)
 
 
-def is_text(text: str) -> bool:
+def is_utf8(text: str) -> bool:
     r"""Whether text can be written: bytes of a command line that are not UTF-8 cannot.
 
-    >>> is_text("Ängby"), is_text("\udcff")
+    >>> is_utf8("Ängby"), is_utf8("\udcff")
     (True, False)
     """
     return not any("\ud800" <= one <= "\udfff" for one in text)

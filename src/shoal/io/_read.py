@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from shoal.exceptions import InputError
+from shoal.io._batches import read_images
 from shoal.io._files import join, require_columns
-from shoal.io._folders import read_images
 from shoal.io._options import SourceOptions
 from shoal.io._sentences import told_of
 from shoal.io.source._arrays import check_length, check_size, check_varied

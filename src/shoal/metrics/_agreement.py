@@ -24,12 +24,12 @@ def encode_rows(values: Any, name: str) -> tuple[Array, list[Any]]:
     return codes, names.tolist()
 
 
-def encode_pair(labels: Any, other: Any, name: str = "classes") -> tuple[Array, Array]:
-    """Codes of the labels and of the column that stands beside them."""
+def encode_pair(labels: Any, classes: Any) -> tuple[Array, Array]:
+    """Codes of the labels and of the classes that stand beside them."""
     label_codes, _ = encode_rows(labels, "labels")
-    other_codes, _ = encode_rows(other, name)
-    check_same_rows(label_codes, other_codes, name)
-    return label_codes, other_codes
+    class_codes, _ = encode_rows(classes, "classes")
+    check_same_rows(label_codes, class_codes, "classes")
+    return label_codes, class_codes
 
 
 def as_rows(values: Any, name: str) -> Array:

@@ -12,7 +12,7 @@ import pandas as pd
 from shoal.exceptions import InputError
 from shoal.io._files import join, require
 from shoal.io.source._open import find_file, is_path
-from shoal.io.source._others import read_chunks, readable_errors
+from shoal.io.source._others import arrow_chunks, readable_errors
 from shoal.scale._settings import SETTINGS
 
 ENDINGS = (".parquet", ".pq")
@@ -57,7 +57,7 @@ class Part:
             rows = pd.RangeIndex(self.start, self.start + self.n_rows)
             yield pd.DataFrame(keys, index=rows)
             return
-        for frame in read_chunks(
+        for frame in arrow_chunks(
             Path(self.path),
             "parquet",
             batch_rows=SETTINGS.batch_rows,

@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 def read_h5ad(path: Path, options: SourceOptions) -> Content:
     """Rows of X, a layer or an embedding, with ``obs`` as columns beside them."""
-    with opened(path) as file:
+    with opened_h5ad(path) as file:
         rows = H5adRows(file, options)
         check_memory(0 if options.sample else rows.n_numbers, f'"{path}"')
         matrix = rows.take(0, rows.n_rows)
@@ -55,7 +55,7 @@ def h5ad_pieces(
     path: Path, options: SourceOptions, *, batch_rows: int, **_: Any
 ) -> Iterator[Content]:
     """The same, some rows at a time."""
-    with opened(path) as file:
+    with opened_h5ad(path) as file:
         rows = H5adRows(file, options)
         for first in range(0, rows.n_rows, batch_rows):
             stop = min(first + batch_rows, rows.n_rows)
@@ -97,7 +97,7 @@ def _genes_in_memory(data: Any) -> tuple[Any, list[str]] | None:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened_h5ad(path: Path) -> Iterator[Any]:
     """The file, open for reading; whatever is wrong with it becomes E143."""
     h5py = require("h5py", "anndata", "reading h5ad files")
     broken = (OSError, KeyError, ValueError, TypeError, RuntimeError)

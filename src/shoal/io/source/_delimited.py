@@ -41,16 +41,16 @@ def read_delimited(file: File, options: SourceOptions) -> Content:
     """A whole CSV or TSV file, or rows drawn from all of it."""
     layout = look(file, options)
     if options.sample is not None:
-        frames = read_chunks(file, options, layout, batch_rows=READING.batch_rows)
+        frames = csv_chunks(file, options, layout, batch_rows=READING.batch_rows)
         frame = sampled(frames, options.sample, options.seed)
         return Content(frame=frame, decimal=layout.found_decimal)
     if isinstance(file, Path):
         check_memory(_n_cells(file, options, layout.separator), f'"{file}"')
-    frame = next(read_chunks(file, options, layout, batch_rows=None))
+    frame = next(csv_chunks(file, options, layout, batch_rows=None))
     return Content(frame=frame, decimal=layout.found_decimal)
 
 
-def read_chunks(
+def csv_chunks(
     file: File,
     options: SourceOptions,
     layout: "Layout | None" = None,
@@ -379,7 +379,7 @@ def _unparsable(
 
 
 def _pieces(file: File, options: SourceOptions, **how: Any) -> Iterator[Content]:
-    return (Content(frame=frame) for frame in read_chunks(file, options, **how))
+    return (Content(frame=frame) for frame in csv_chunks(file, options, **how))
 
 
 def _n_lines(path: Path) -> float | None:

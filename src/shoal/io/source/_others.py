@@ -46,7 +46,7 @@ def n_rows_of(path: Path, format: str) -> int:
 def read_columnar(path: Path, options: SourceOptions, *, format: str) -> Content:
     """A whole file, or rows drawn from all of it."""
     if options.sample is not None:
-        frames = read_chunks(path, format, batch_rows=READING.batch_rows)
+        frames = arrow_chunks(path, format, batch_rows=READING.batch_rows)
         return Content(frame=sampled(frames, options.sample, options.seed))
     n_columns = len(columns_of(path, format))
     check_memory(n_rows_of(path, format) * n_columns, f'"{path}"')
@@ -55,7 +55,7 @@ def read_columnar(path: Path, options: SourceOptions, *, format: str) -> Content
         return Content(frame=_to_pandas(table))
 
 
-def read_chunks(
+def arrow_chunks(
     path: Path,
     format: str,
     *,
@@ -127,7 +127,7 @@ def _to_pandas(table: Any) -> pd.DataFrame:
 def _arrow_pieces(
     path: Path, options: SourceOptions, *, format: str, as_text: Any = None, **how: Any
 ) -> Iterator[Content]:
-    return (Content(frame=frame) for frame in read_chunks(path, format, **how))
+    return (Content(frame=frame) for frame in arrow_chunks(path, format, **how))
 
 
 def _columnar(name: str, *endings: str) -> Format:
@@ -204,16 +204,13 @@ JSONL = Format(
     pieces=_line_pieces,
 )
 
-# ---- Excel sheets, and files of Stata and SAS ----------------------------------------
+# ---- Excel ---------------------------------------------------------------------------
 
 #: What libraries raise about files that are not what they claim to be.
 BROKEN = (
     OSError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError,
     OverflowError, NotImplementedError, ParseError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-
-
-# ---- Excel ---------------------------------------------------------------------------
 
 
 def read_workbook(path: Path, options: SourceOptions) -> Content:

@@ -336,6 +336,7 @@ def not_a_number(
     )
 
 
-def short(cell: Any, most: int = 30) -> str:
+def short(cell: Any) -> str:
+    """A cell on one line of at most 30 characters."""
     text = " ".join(str(cell).split())
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= 30 else text[:27] + "..."

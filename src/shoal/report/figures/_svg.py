@@ -41,10 +41,10 @@ def _attribute(value: Any) -> Any:
     return number(value) if isinstance(value, float) else escape(value)
 
 
-def tip(view: View, text: str, tag: str = "title") -> Markup:
+def tip(view: View, text: str) -> Markup:
     """Words that a pointer or a screen reader finds; they follow renamed classes."""
     plain = view.named(text)
-    return element(tag, plain, data_text=text if plain != text else None)
+    return element("title", plain, data_text=text if plain != text else None)
 
 
 def picture(
