@@ -58,7 +58,7 @@ def read(
 
     _refuse_split_names(data, source)
     refuse_clash(source)
-    more = {"seed": seed, "known": known, "encoder": encoder}
+    more: dict[str, Any] = {"seed": seed, "known": known, "encoder": encoder}
     table = shoal.io.read(one_or_all(data), **more, **vars(source))
     if table.kind != "images":
         refuse_of_images(source)

@@ -54,7 +54,9 @@ def read_events(path: Path) -> tuple[Keywords, Array]:
         if keywords.get("MODE", "L") != "L":
             raise ValueError("it holds histograms, not events")
         row = _row(keywords)
-        check_memory((data[1] - data[0] + 1) // row.itemsize * len(row), f'"{path}"')
+        n_channels = len(row.names or ())
+        n_rows = (data[1] - data[0] + 1) // row.itemsize
+        check_memory(n_rows * n_channels, f'"{path}"')
         block = _bytes(file, data, size)
     n_events = min(int(keywords["TOT"]), len(block) // row.itemsize)
     table = np.frombuffer(block, row, count=n_events)

@@ -206,7 +206,7 @@ class Schema:
         cells = ["" if cell is None else cell for cell in words(column, ("",))]
         if self.encoder is not None:
             X = encode_texts(self.encoder, cells)
-            empty = ~X.any(axis=1)
+            empty = np.asarray(~X.any(axis=1))
         else:
             X = count_words(cells, self.vocabulary)
             empty = np.diff(X.indptr) == 0
