@@ -176,6 +176,8 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     if table.kind in ("counts", "text") or table.is_wide:
         weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
+        if table.schema is not None and table.schema.encoder is not None:
+            weighting = "points"
         return CountMixture(k, weighting=weighting, by=work.by, **how)
     if work.looks:
         return DensityMixture(k, random_state=work.seed)

@@ -103,6 +103,7 @@ class DiscreteMixture(FittedWords):
 
     See Also
     --------
+    shoal.CountMixture : Documents, cells and bags of ONE class each, as the unit.
     shoal.DDFA : Continuous inputs, through a domain discriminator.
     shoal.DomainMixture : Continuous inputs, by maximum likelihood.
 

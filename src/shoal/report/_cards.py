@@ -187,10 +187,11 @@ def _telling(rows: ReportRows) -> tuple[list[Record], profile.Contrast | None]:
     contrast = None
     if rows.has_words and rows.has_features:
         if rows.show_rows:
-            counts = profile.contrast_words(rows.model, rows.X, rows.proba)
+            bags, names = rows.bags
+            counts = profile.contrast_words(rows.model, bags, rows.proba)
             for index, one in enumerate(found):
-                one["words"] = profile.top_words(counts, rows.features, index)
-                one["nearest"] = _nearest(counts, rows.features, index)
+                one["words"] = profile.top_words(counts, names, index)
+                one["nearest"] = _nearest(counts, names, index)
     elif rows.has_features:
         columns, names = rows.known_by
         contrast = rows.contrast
