@@ -265,3 +265,27 @@ def test_classes_of_bags_can_change_places():
     np.testing.assert_allclose(
         expected(turned, X, codes), expected(bags, X, codes)[:, ::-1]
     )
+
+
+def test_points_vary_between_domains_too():
+    rng = np.random.default_rng(0)
+    domains = np.repeat(np.arange(4), 50)
+    X = rng.normal(size=(200, 6)) - 1
+    X[:, 2] += 3 * domains
+    found = Components("points", 2, 0).fit(X, domains)
+    centred = X - X.mean(axis=0)
+    singular = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    np.testing.assert_allclose(abs(found.directions_), abs(singular), atol=1e-9)
+    np.testing.assert_allclose(
+        found.transform(X), centred @ found.directions_.T, atol=1e-9
+    )
+
+
+def test_points_of_an_encoder_are_not_polished():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(150) < np.array([0.1, 0.5, 0.9])[np.arange(150) % 3]) * 1
+    X = rng.normal(size=(150, 30)) + 2 * np.eye(30)[labels] * 3
+    model = CountMixture(2, weighting="points", random_state=0)
+    model.fit(X, np.arange(150) % 3)
+    assert model.bags_ is None
+    assert matched_accuracy(labels, model.labels_) > 0.98

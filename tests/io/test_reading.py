@@ -466,7 +466,7 @@ def test_a_sample_of_many_batches_is_even(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = dataclasses.replace(READING, batch_rows=100)
-    for home in ("_format", "_columnar"):
+    for home in ("_format", "_others"):
         monkeypatch.setattr(f"shoal.io.source.{home}.READING", small)
     n_rows = 20_000
     data = pd.DataFrame(

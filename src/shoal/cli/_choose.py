@@ -87,7 +87,8 @@ def choose(
             refuse_existing(results.out, FILES, force=results.force)
         with output.stages(plan):
             output.begin("read")
-            table = read(output, data, with_gaps(source, work), work.seed)
+            asked = (output, data, with_gaps(source, work), work.seed)
+            table = read(*asked, encoder=encoder.of_texts)
             how = {"work": work, "skip_bad": source.skip_bad}
             table, _ = encoder.embed(output, table, **how)
             refuse_images(table)
@@ -102,7 +103,8 @@ def choose(
             )
         if not choice.signal:
             gain = choice.held_out.max() - choice.baseline
-            raise nothing_to_find(f"gain {gain:.3f} nats, within chance")
+            told = f"gain {gain:.3f} nats, within chance"
+            raise nothing_to_find(told, encoded=encoder.encodes)
         was_up = limit is not None and time.monotonic() - begun > limit
         output.found(describe(choice) | {"time_was_up": was_up})
         if results.out is not None:

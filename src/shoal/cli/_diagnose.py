@@ -81,7 +81,7 @@ def diagnose(
 def refuse_fitting(encoder: Encoder, *, in_parts: bool) -> None:
     """Raise E002 for options of a new fit, which a fitted model has answered."""
     leave = "leave one of them out"
-    if encoder.given:
+    if encoder.encodes:
         text = "--encoder is for a new fit, and --model has its own network or none"
         raise CommandError("E002", text, leave)
     for option in _of_a_fit(in_parts=in_parts):

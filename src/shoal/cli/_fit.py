@@ -112,7 +112,8 @@ def fit(
     score. Classes are told apart by how domains shift or by how rows look, whichever
     held-out rows speak for. With --by looks, how rows look decides, with a mix for each
     domain: then there may be more classes than domains, and cells may be missing. A
-    folder of images needs --encoder; the model then takes such folders.
+    folder of images needs --encoder; the model then takes such folders. Texts may have
+    one, whose points take the place of their words.
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
@@ -150,7 +151,7 @@ def fit(
         show_results(output)
         show_next(output, folder, report=report)
         if not work.looks and how.known is None:  # else there is more to go by
-            _refuse_no_signal(fitted.diagnosis, images=rows.embedded is not None)
+            _refuse_no_signal(fitted.diagnosis, encoded=encoder.encodes)
 
 
 def told_of(output: Output, fitted: "Fitted", parts: InParts | None) -> "Fitted":
@@ -228,7 +229,8 @@ def rows_to_fit(
     output.begin("read")
     with data_in_parts(output, data, source, work, place) as parts:
         if parts is None:
-            table = read(output, data, source, work.seed, known=settings.known)
+            more = {"known": settings.known, "encoder": encoder.of_texts}
+            table = read(output, data, source, work.seed, **more)
         else:
             table, settings = parts.table, replace(settings, learn=parts.learn)
         how = {"work": work, "skip_bad": source.skip_bad}
@@ -321,21 +323,21 @@ def _fit_or_refuse(estimator: Any, table: "Table", settings: Settings) -> Any:
         raise CommandError("E164", text, hint) from error
 
 
-def _refuse_no_signal(diagnosis: Any, *, images: bool) -> None:
+def _refuse_no_signal(diagnosis: Any, *, encoded: bool) -> None:
     """Raise E138 if domains cannot be told apart; what was found has been written."""
     finding = diagnosis["E138"]
     if finding.status == "fail":
         gain, needed = finding.numbers["gain"], finding.numbers["needed"]
-        raise nothing_to_find(f"gain {gain:.3f} nats, needed {needed:.3f}", images)
+        raise nothing_to_find(f"gain {gain:.3f} nats, needed {needed:.3f}", encoded)
 
 
-def nothing_to_find(gain: str, images: bool = False) -> CommandError:
-    """The error of domains that do not differ."""
+def nothing_to_find(gain: str, encoded: bool = False) -> CommandError:
+    """The error of domains that do not differ, as far as an encoder sees."""
     text = f"domains cannot be told apart on held-out rows ({gain})"
-    encoder = "the encoder may not see what differs (try another --encoder), or "
+    unseen = "the encoder may not see what differs (try another --encoder), or "
     hint = (
-        f"{encoder * images}the mix may be the same everywhere: --by looks groups rows "
-        "by how they look alone; see `shoal explain E138`"
+        f"{unseen * encoded}the mix may be the same everywhere: --by looks groups "
+        "rows by how they look alone; see `shoal explain E138`"
     )
     return CommandError("E138", text, hint)
 

@@ -176,6 +176,8 @@ def estimator_for(table: "Table", k: int | None, work: Work) -> Any:
         return DiscreteMixture(k, input="counts", random_state=work.seed)
     if table.kind in ("counts", "text") or table.is_wide:
         weighting = {"text": "tfidf", "counts": "log"}.get(table.kind, "auto")
+        if table.schema is not None and table.schema.encoder is not None:
+            weighting = "points"
         return CountMixture(k, weighting=weighting, by=work.by, **how)
     if work.looks:
         return DensityMixture(k, random_state=work.seed)
@@ -210,7 +212,7 @@ def diagnosis_of(
     model: Any, table: "Table", work: Work, choice: Any = None, **options: Any
 ) -> Any:
     """The diagnosis of a model by the rows of a table, which has names for columns."""
-    from shoal.analysis.diagnose import with_choice, with_columns
+    from shoal.analysis.diagnose._procedure import with_choice, with_columns
 
     found = model.diagnose(table.X, table.domains, random_state=work.seed, **options)
     return with_choice(with_columns(found, table.feature_names), choice)

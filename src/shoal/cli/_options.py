@@ -300,15 +300,29 @@ class Encoder(Machine):
     encoder: str = working(
         NONE,
         "For images: efficientnet-lite0, the folder that `shoal pretrain` wrote, or "
-        "weights.",
+        "weights. For texts: use-multilingual.",
         metavar="none|NAME|PATH",
     )
     size: int | None = reading(None, "Pixels a side; as in the training.", min=4)
 
     @property
-    def given(self) -> bool:
-        """Whether there is one."""
+    def encodes(self) -> bool:
+        """Whether there is one, of images or of texts."""
         return self.encoder != NONE
+
+    @property
+    def of_texts(self) -> str | None:
+        """The encoder of texts that is asked for, if it is one."""
+        if not self.encodes:
+            return None
+        from shoal.io._sentences import SENTENCES
+
+        return self.encoder if self.encoder in SENTENCES else None
+
+    @property
+    def given(self) -> bool:
+        """Whether there is one of images."""
+        return self.encodes and self.of_texts is None
 
     @property
     def learns(self) -> bool:

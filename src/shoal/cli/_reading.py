@@ -51,13 +51,15 @@ def read(
     source: ReadOptions,
     seed: int,
     known: str | None = None,
+    encoder: str | None = None,
 ) -> "Table":
     """The table of a command; what reading noticed is said as warnings."""
     import shoal.io
 
     _refuse_split_names(data, source)
     refuse_clash(source)
-    table = shoal.io.read(one_or_all(data), seed=seed, known=known, **vars(source))
+    more: dict[str, Any] = {"seed": seed, "known": known, "encoder": encoder}
+    table = shoal.io.read(one_or_all(data), **more, **vars(source))
     if table.kind != "images":
         refuse_of_images(source)
     output.warn_all(table.messages)
@@ -123,7 +125,7 @@ def _without_empty_bags(output: Output, table: "Table") -> "Table":
 
     if table.kind not in ("counts", "text"):
         return table
-    filled = np.asarray(table.X.sum(axis=1)).ravel() > 0
+    filled = np.asarray(abs(table.X).sum(axis=1)).ravel() > 0
     if filled.all():
         return table
     domains = np.asarray(table.domains)
@@ -134,14 +136,16 @@ def _without_empty_bags(output: Output, table: "Table") -> "Table":
         raise CommandError("E114", text, hint)
     text = f"{int((~filled).sum()):,} rows hold no word that counts; left out"
     output.warn("W144", text, "words must occur in two rows, and not in most")
-    return rows_of(table, filled, X=table.X[filled], frame=_taken(table.frame, filled))
+    more = {"X": table.X[filled], "frame": _taken(table.frame, filled)}
+    return rows_of(table, filled, **more)
 
 
 def rows_of(table: "Table", kept: Any, **more: Any) -> "Table":
     """The table with some of its rows; ``more`` has what is known of them already."""
     names = ("domains", "ids", "labels", "places", "known")
     columns = {name: _taken(getattr(table, name), kept) for name in names}
-    return replace(table, **columns, **more)
+    known_by = table.described and (table.described[0][kept], table.described[1])
+    return replace(table, **columns, described=known_by, **more)
 
 
 def _taken(column: Any, kept: Any) -> Any:
@@ -282,10 +286,11 @@ def without_rare_values(table: "Table") -> "Table":
 
     from shoal.report._gather import RARE
 
-    if table.X is None or table.schema.n_columns is not None:
+    schema = table.schema
+    if table.X is None or schema.n_columns is not None or schema.encoder is not None:
         return table  # columns of numbers are named after no value
     common = np.asarray((abs(table.X) > 0).sum(axis=0)).ravel() >= RARE  # no gap is
-    schema, kept = _without_rare(table.schema, common)
+    schema, kept = _without_rare(schema, common)
     if not kept.any():
         text = f"every value of the columns is shared by fewer than {RARE} rows"
         hint = "fit without --redact, or group the values"

@@ -9,11 +9,12 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from shoal.counts._settings import SETTINGS
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 
-WEIGHTINGS = ("tfidf", "log", "none")
+COUNTED = ("tfidf", "log")
+WEIGHTINGS = (*COUNTED, "none", "points")
 
 
 class Components:
@@ -21,11 +22,13 @@ class Components:
 
     Parameters
     ----------
-    weighting : {"tfidf", "log", "none"}
+    weighting : {"tfidf", "log", "none", "points"}
         ``"tfidf"``, for texts: 1 + log of each count, times the log of how rare the
         word is, rows of length one before and after the singular vectors.
         ``"log"``, for cells: counts as if all rows were of the median size, log(1 + x),
         the most variable columns. ``"none"``: numbers that are normalized already.
+        ``"points"``: what an encoder made, whose directions are those of all that
+        varies, also between domains.
     n_components : int
     random_state : int
         Of the random projection that finds the directions of many columns.
@@ -65,7 +68,7 @@ class Components:
     # ---- weights ------------------------------------------------------------------
 
     def _weigh(self, X: Any) -> Any:
-        if self.weighting == "none":
+        if self.weighting not in COUNTED:
             return X[:, self.columns_]
         if self.weighting == "log":
             return log_normalized(X, self.size_)[:, self.columns_]
@@ -83,6 +86,8 @@ class Components:
     def _choose_columns(self, X: Any) -> Array:
         """Columns that can tell rows apart; of genes, those that vary most."""
         least = min(SETTINGS.least_rows, X.shape[0])
+        if self.weighting == "points":
+            return np.arange(X.shape[1])
         if self.weighting == "tfidf":
             held = rows_with(X)
             kept = held >= min(2, X.shape[0])
@@ -109,6 +114,8 @@ class Components:
                 random_state=self.random_state,
             )
             return np.asarray(found[2])
+        if self.weighting == "points":
+            codes = np.zeros_like(codes)
         gram = within_covariance(weighted, codes)
         directions = np.linalg.eigh(gram)[1][:, ::-1][:, :n_components].T
         return np.asarray(svd_flip(None, directions, u_based_decision=False)[1])

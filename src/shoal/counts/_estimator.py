@@ -8,14 +8,15 @@ from sklearn.utils import check_random_state
 
 from shoal._work import one_thread
 from shoal.counts._bags import Bags
-from shoal.counts._components import WEIGHTINGS, Components
+from shoal.counts._components import COUNTED, WEIGHTINGS, Components
 from shoal.counts._search import SearchesBags, draw_seed
 from shoal.counts._settings import SETTINGS
 from shoal.density import DensityMixture
 from shoal.mixture import DomainMixture
 from shoal.mixture._options import ROUTES
 from shoal.probability import canonical_order
-from shoal.validation import check_choice, check_whole, check_X_domains, is_sparse
+from shoal.validation import check_choice, check_whole, check_X_domains
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 
@@ -34,10 +35,10 @@ class CountMixture(SearchesBags):
     ----------
     n_classes : int, default=None
         Number of classes; None chooses it (see :func:`shoal.choose_n_classes`).
-    weighting : {"auto", "tfidf", "log", "none"}, default="auto"
+    weighting : {"auto", "tfidf", "log", "none", "points"}, default="auto"
         ``"tfidf"`` is for texts, ``"log"`` for cells and other counts, ``"none"`` for
-        numbers that are normalized already. "auto" takes "log" where all numbers are
-        whole and none is negative, else "none".
+        numbers that are normalized already, ``"points"`` for an encoder's. "auto" takes
+        "log" where all numbers are whole and none is negative, else "none".
     by : {"auto", "shift", "looks"}, default="auto"
         What tells classes apart, as in :class:`shoal.DomainMixture`: how domains shift,
         how rows look, or what held-out rows say of both. "auto" is "shift" for texts.
@@ -179,7 +180,7 @@ class CountMixture(SearchesBags):
         weighting = self.weighting
         if weighting == "auto":
             weighting = "log" if is_counts(X) else "none"
-        if weighting != "none" and smallest(X) < 0:
+        if weighting in COUNTED and smallest(X) < 0:
             raise ValueError(
                 f"weighting={weighting!r} is for counts, and X has negative numbers; "
                 'use weighting="none"'

@@ -26,7 +26,7 @@ from shoal.counts._bags import (
     polish,
     weigh_words,
 )
-from shoal.counts._components import Components
+from shoal.counts._components import COUNTED, Components
 from shoal.counts._settings import SETTINGS
 from shoal.exceptions import ShoalWarning
 from shoal.mixture._route import Route
@@ -219,7 +219,7 @@ class SearchesBags(FittedCounts):
 
         Bags are alike in all domains, and chosen by how well they tell domains.
         """
-        counts = self.components_.weighting != "none"
+        counts = self.components_.weighting in COUNTED
         looks = self.head_._sees_looks
         by_mixes = not looks or self.route_ is not None and self.route_.chosen
         drift = getattr(self.head_, "drift_", None) is not None

@@ -267,6 +267,7 @@ def _cut(content: Content, batch_rows: int) -> Iterator[Content]:
 
 def read_images(root: Path, options: SourceOptions) -> Table:
     """The list of a folder's images; pixels are for an encoder to read."""
+    options.refuse_encoder("images")
     images = list_images(
         root, domain_from=options.domain_from, skip_bad=options.skip_bad
     )

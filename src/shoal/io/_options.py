@@ -82,6 +82,7 @@ class SourceOptions(ReadOptions):
     seed: int = 0
     require_domain: bool = True
     known: Text = None
+    encoder: Text = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, *THOUSANDS):
@@ -123,6 +124,21 @@ class SourceOptions(ReadOptions):
             self.domain, self.id, self.label, self.group, self.text, self.known
         )  # fmt: skip
         return {name for name in named if isinstance(name, str)}
+
+    @property
+    def text_becomes(self) -> str:
+        """What is made of the texts of a column, in words for people."""
+        how = "words are counted"
+        return how if self.encoder is None else f"encoded by {self.encoder}"
+
+    def refuse_encoder(self, kind: str) -> None:
+        """E124 for an encoder of texts where there are none."""
+        if self.encoder is not None and kind != "text":
+            raise InputError(
+                "E124",
+                f"{self.encoder} encodes texts, and none were named",
+                "name the column of texts with --text, or leave the encoder out",
+            )
 
     def refuse_unfit(self, table: bool, annotated: bool = False) -> None:
         """Refuse options that would be overlooked in silence.

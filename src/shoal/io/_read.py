@@ -12,6 +12,7 @@ from shoal.exceptions import InputError
 from shoal.io._batches import read_images
 from shoal.io._files import join, require_columns
 from shoal.io._options import SourceOptions
+from shoal.io._sentences import told_of
 from shoal.io.source._arrays import check_length, check_size, check_varied
 from shoal.io.source._format import Content
 from shoal.io.source._open import open_content
@@ -58,6 +59,7 @@ def read(
     require_domain: bool = True,
     domain_from: str | None = None,
     skip_bad: bool = False,
+    encoder: str | None = None,
 ) -> Table:
     """Read a table, and say how every column was understood.
 
@@ -124,6 +126,9 @@ def read(
         For images: regular expression whose first group is the domain.
     skip_bad : bool, default=False
         For images: go on also when more than 1 % cannot be read.
+    encoder : str, default=None
+        For texts: "use-multilingual" (of the extra ``shoal[text]``) makes points of
+        them, instead of counting their words.
 
     Returns
     -------
@@ -189,6 +194,7 @@ class Tabulation:
         self.kind = "counts" if options.counts else content.kind
         if self.kind == "table" and options.text is not None:
             self.kind = "text"
+        options.refuse_encoder(self.kind)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -208,8 +214,8 @@ class Tabulation:
         self.options = replace(self.options, decimal=self._decimal())
         domains, rule = self._domains()
         columns, features = self._columns()
-        schema = self._schema(features, rule)
-        if self.options.impute == "drop" and self.matrix is None:
+        schema, options = self._schema(features, rule), self.options
+        if options.impute == "drop" and self.matrix is None:
             domains = self._drop_incomplete(schema, domains)
         schema, X = self._encoded(schema, domains)
         names = self._feature_names(schema)
@@ -227,13 +233,13 @@ class Tabulation:
             schema=schema,
             columns=columns,
             kind=self.kind,
-            source=self.content.source,
+            source=self.content.source | told_of(options.encoder),
             messages=self.messages,
             frame=shown,
             groups=self._groups(domains),
             order=self._order(),
             places=self.frame.index.to_numpy(),
-            described=self.content.described,
+            described=self._described(),
         )
 
     # ---- the steps ----------------------------------------------------------------
@@ -288,7 +294,7 @@ class Tabulation:
         columns = [
             Column(name, roles.get(name, "set aside"), aside)
             if name != options.text
-            else Column(name, "feature", "words are counted")
+            else Column(name, "feature", options.text_becomes)
             for name in known
         ]
         return columns, []
@@ -347,7 +353,9 @@ class Tabulation:
         shared["drop_incomplete"] = options.impute == "drop"
         shared["keep_missing"] = options.impute == "keep"
         if options.text is not None:
-            return Schema(**shared, text=options.text, vocabulary=self._vocabulary())
+            shared |= {"text": options.text, "encoder": options.encoder}
+            encoded = options.encoder is not None
+            return Schema(**shared, vocabulary=() if encoded else self._vocabulary())
         filled = [
             with_fill(one, self.frame[one.name], options.notation, options.impute)
             for one in features
@@ -355,6 +363,13 @@ class Tabulation:
         single = all(self.frame[one.name].dtype == np.float32 for one in features)
         dtype = "float32" if single else "float64"
         return Schema(**shared, features=tuple(filled), dtype=dtype)
+
+    def _described(self) -> Any:
+        """What people know rows by: words, where an encoder makes points of texts."""
+        if self.options.encoder is None:
+            return self.content.described
+        words_only = Schema(text=self.options.text, vocabulary=self._vocabulary())
+        return words_only.encode(self.frame), list(words_only.vocabulary)
 
     def _vocabulary(self) -> tuple[str, ...]:
         column = self.frame[self.options.text]

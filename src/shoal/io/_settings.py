@@ -42,6 +42,8 @@ class ReadingSettings:
     min_rows_of_word: int = 2
     max_share_of_word: float = 0.5
     max_words: int = 20_000
+    # What a sentence encoder sees of a text: some 500 words, which take it .02 seconds.
+    letters_encoded: int = 3_000
     # Fewer words tell no language.
     words_of_language: int = 500
     # Function words ("the", "and") are at least this share of all words of a text in
@@ -70,6 +72,11 @@ class ReadingSettings:
     bad_share: float = 0.01
     # Format and size alone name the domain of this share of images: they leak it.
     leak: float = 0.95
+
+    # ---- cytometry
+    # Arcsinh is linear below so many units of light, or of counted ions (usual values).
+    cofactor_light: float = 150.0
+    cofactor_mass: float = 5.0
 
     # ---- classes of new rows
     # Rows whose best class has less than this probability are marked as unsure.

@@ -314,7 +314,7 @@ def _levels(rows: ReportRows) -> Array:
     """Share of each word, or mean of each column, in every class."""
     if not rows.has_words:
         return np.asarray(rows.contrast.mean)
-    counts = contrast_words(rows.model, rows.X, rows.proba)
+    counts = contrast_words(rows.model, rows.bags[0], rows.proba)
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
 
 

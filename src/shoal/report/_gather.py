@@ -19,7 +19,7 @@ from shoal.analysis._profile import (
 )
 from shoal.io._images import as_rgb, open_image
 from shoal.report._settings import SETTINGS
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 # ---- rows, their domains, and what the model says of them ----------------------------
 
@@ -56,7 +56,7 @@ class ReportRows:
     show_rows : bool
         False where single rows must not appear.
     described : pair of matrix and list of str, or None
-        What people know rows by, where that is not X: genes beside an embedding.
+        What people know rows by, where that is not X: genes or words beside points.
     """
 
     model: Any
@@ -112,6 +112,11 @@ class ReportRows:
     def known_by(self) -> tuple[Any, list[str]]:
         """What classes are described by: genes beside an embedding, or ``numbers``."""
         return self.described or self.numbers
+
+    @property
+    def bags(self) -> tuple[Any, list[str]]:
+        """Counts and words of rows that have words, also beside an encoder's points."""
+        return self.described or (self.X, self.features)
 
     @cached_property
     def contrast(self) -> Contrast:
@@ -198,6 +203,7 @@ def redacted(rows: ReportRows) -> ReportRows:
         labels=_safe_labels(rows.labels),
         images=None,
         show_rows=False,
+        described=None if rows.has_words else rows.described,
     )
 
 

@@ -85,6 +85,8 @@ def _columns(manifest: Mapping[str, Any]) -> list[str]:
     schema = manifest["schema"]
     if not isinstance(schema, Mapping):
         return [f"{manifest['n_features']} numbers a row; saved without a schema."]
+    if schema.get("encoder"):
+        return [f"{_cell(schema['text'])}, encoded by {_cell(schema['encoder'])}."]
     if schema.get("text"):
         return [
             f"{len(schema.get('vocabulary', ()))} words of {_cell(schema['text'])}."

@@ -24,6 +24,7 @@ from shoal.io._images import holds_images
 from shoal.io._options import SourceOptions
 from shoal.io.source._anndata import H5AD, take_anndata
 from shoal.io.source._arrays import MTX, NPY, NPZ, matrix_content
+from shoal.io.source._cytometry import FCS
 from shoal.io.source._delimited import CSV, TSV, read_delimited
 from shoal.io.source._format import Content, Format, is_sparse, refuse_disguised
 from shoal.io.source._others import FEATHER, JSONL, PARQUET, SAS, STATA, XLSX
@@ -38,7 +39,7 @@ def register(format: Format) -> None:
 
 
 _TABLES = (CSV, TSV, JSONL, PARQUET, FEATHER, XLSX, STATA, SAS)
-for _format in (*_TABLES, NPY, NPZ, H5AD, MTX):
+for _format in (*_TABLES, NPY, NPZ, H5AD, MTX, FCS):
     register(_format)
 
 
@@ -112,7 +113,7 @@ def _one(data: Any, options: SourceOptions) -> Content:
         return _standard_input(options)
     path = find_file(data)
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, options)
     format = format_of(path, options.format)
     if options.sheet is not None and format is not XLSX:
         raise InputError("E002", f'"{path}" has no sheets', "leave --sheet out")
@@ -190,12 +191,15 @@ def _standard_input(options: SourceOptions) -> Content:
     return replace(content, source=source)
 
 
-def _folder(path: Path) -> Content:
+def _folder(path: Path, options: SourceOptions) -> Content:
     if holds_images(path):
         return Content(frame=pd.DataFrame(), kind="images", source={"path": str(path)})
     texts = sorted(text for text in path.glob("*/**/*.txt") if text.is_file())
     if texts:
         return _texts(path, texts)
+    samples = sorted(one for one in path.glob("**/*.fcs") if one.is_file())
+    if samples:
+        return _several(samples, options)
     raise InputError(
         "E101",
         f'no images or texts below "{path}"; expected {path}/<domain>/*.jpg or *.txt',

@@ -18,6 +18,7 @@ import pandas as pd
 from shoal.exceptions import InputError, ModelFileError
 from shoal.io._files import join, n_of
 from shoal.io._notation import GAPS, MISSING, Notation
+from shoal.io._sentences import SENTENCES, encode_texts
 from shoal.io.source._format import is_sparse
 from shoal.io.table._cells import is_number, row_number, sentinels, words
 from shoal.io.table._columns import Feature
@@ -42,7 +43,9 @@ class Schema:
     id, label : str or None
         Columns.
     text : str or None
-        Column whose words are counted.
+        Column whose words are counted, or which an encoder makes points of.
+    encoder : str or None
+        Of texts, by its name.
     vocabulary : tuple of str
         The words, one column of X each.
     n_columns : int or None
@@ -73,6 +76,7 @@ class Schema:
     id: str | None = None
     label: str | None = None
     text: str | None = None
+    encoder: str | None = None
     vocabulary: tuple[str, ...] = ()
     n_columns: int | None = None
     names: tuple[str, ...] = ()
@@ -90,6 +94,8 @@ class Schema:
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X."""
+        if self.encoder is not None:
+            return [f"x{index}" for index in range(SENTENCES[self.encoder].width)]
         if self.text is not None:
             return list(self.vocabulary)
         if self.n_columns is not None:
@@ -198,13 +204,17 @@ class Schema:
     def _encode_text(self, frame: pd.DataFrame, messages: list[Message]) -> Any:
         column = frame[self.text]
         cells = ["" if cell is None else cell for cell in words(column, ("",))]
-        X = count_words(cells, self.vocabulary)
-        empty = np.diff(X.indptr) == 0
+        if self.encoder is not None:
+            X = encode_texts(self.encoder, cells)
+            empty = np.asarray(~X.any(axis=1))
+        else:
+            X = count_words(cells, self.vocabulary)
+            empty = np.diff(X.indptr) == 0
         if empty.any():
             messages.append(
                 Message(
                     "W143",
-                    f"{n_of(int(empty.sum()), 'text')} without any word of the model "
+                    f"{n_of(int(empty.sum()), 'text')} without any word "
                     f"(first: row {row_number(column, empty)})",
                     "they say nothing about the class; check the column",
                 )
@@ -268,6 +278,7 @@ class Schema:
             and self.dtype in ("float64", "float32")
             and self.decimal in (".", ",")
             and all(item is None or isinstance(item, str) for item in texts)
+            and self.encoder in (None, *SENTENCES)
             and (self.n_columns is None or type(self.n_columns) is int)
             and len(self.names) in (0, self.n_columns)
             and (self.size is None or type(self.size) is int and self.size > 0)
