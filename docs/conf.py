@@ -40,10 +40,10 @@ html_static_path: list[str] = []
 
 
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, _: Any) -> bool:
-    """Leave out what scikit-learn adds to every estimator."""
+    """Leave out what scikit-learn adds to every estimator, torch to every module."""
     home = getattr(obj, "__module__", None) or ""
     routing = name.endswith("_request") or name == "get_metadata_routing"
-    return skip or routing or home.startswith("sklearn")
+    return skip or routing or home.startswith(("sklearn", "torch"))
 
 
 def escape_fitted_names(
