@@ -9,8 +9,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from shoal.analysis.diagnose import Case, diagnose, with_columns
+from shoal.analysis.diagnose import Case, diagnose
 from shoal.analysis.diagnose._findings import find_lost_gain
+from shoal.analysis.diagnose._procedure import with_columns
 from shoal.datasets import load_activities, load_penguins, make_latent_shift
 from shoal.ddfa import DDFA
 from shoal.discrete import DiscreteMixture

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shoal.analysis.diagnose import THRESHOLDS, Case, diagnose, with_choice
+from shoal.analysis.diagnose import THRESHOLDS, Case, diagnose
 from shoal.analysis.diagnose._findings import find_misfit, find_shift, find_signal
 from shoal.analysis.diagnose._findings_domains import (
     find_class_domains,
@@ -13,6 +13,7 @@ from shoal.analysis.diagnose._findings_domains import (
     find_other_count,
     find_witnesses,
 )
+from shoal.analysis.diagnose._procedure import with_choice
 from shoal.datasets import make_latent_shift
 from shoal.mixture import DomainMixture
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from shoal import validation
 from shoal.exceptions import DomainMissingError
+from shoal.validation._domains import encode_column, encode_domains
 
 GOOD = [[1.0, 2.0], [3.0, 4.0]]
 NAMES = np.array(["a", "b", "c"])
@@ -57,14 +58,12 @@ def test_domains_of_every_kind(domains, names):
     codes, got = validation.check_domains(domains, n_samples=3)
     assert_array_equal(codes, [1, 0, 1])
     assert got.tolist() == names
-    again = validation.encode_domains(domains, got, n_samples=3)
+    again = encode_domains(domains, got, n_samples=3)
     assert_array_equal(again, codes)
     for code, name in enumerate(names):
         if isinstance(name, tuple):
             continue  # a tuple alone would be a column of domains
-        assert_array_equal(
-            validation.encode_domains(name, got, n_samples=3), [code] * 3
-        )
+        assert_array_equal(encode_domains(name, got, n_samples=3), [code] * 3)
 
 
 def test_names_keep_a_plain_dtype():
@@ -89,10 +88,8 @@ def test_dates_match_whatever_they_came_in():
         codes, names = validation.check_domains(column, n_samples=2)
         assert_array_equal(codes, [1, 0])
         for scalar in (days[0], days[0].to_pydatetime(), days.to_numpy()[0]):
-            assert_array_equal(validation.encode_domains(scalar, names, n_samples=1), 1)
-        assert_array_equal(
-            validation.encode_domains(list(days), names, n_samples=2), codes
-        )
+            assert_array_equal(encode_domains(scalar, names, n_samples=1), 1)
+        assert_array_equal(encode_domains(list(days), names, n_samples=2), codes)
 
 
 @given(
@@ -168,26 +165,24 @@ def test_a_column_vector_is_taken_with_a_warning():
 
 
 def test_no_domain_stays_none():
-    assert validation.encode_domains(None, NAMES, n_samples=4) is None
+    assert encode_domains(None, NAMES, n_samples=4) is None
 
 
 @pytest.mark.parametrize("scalar", ["b", np.str_("b"), np.array("b")])
 def test_one_domain_for_all_rows(scalar):
-    assert_array_equal(
-        validation.encode_domains(scalar, NAMES, n_samples=4), [1, 1, 1, 1]
-    )
+    assert_array_equal(encode_domains(scalar, NAMES, n_samples=4), [1, 1, 1, 1])
 
 
 @pytest.mark.parametrize("scalar", [2, 2.0, np.int8(2), np.array(2)])
 def test_numbers_match_by_value(scalar):
     names = np.array([1, 2])
-    assert_array_equal(validation.encode_domains(scalar, names, n_samples=2), [1, 1])
+    assert_array_equal(encode_domains(scalar, names, n_samples=2), [1, 1])
 
 
 @pytest.mark.parametrize("dtype", [int, np.int8, float, object])
 def test_columns_of_numbers_match_by_value(dtype):
     column = np.array([2, 1], dtype=dtype)
-    got = validation.encode_domains(column, np.array([1, 2]), n_samples=2)
+    got = encode_domains(column, np.array([1, 2]), n_samples=2)
     assert_array_equal(got, [1, 0])
 
 
@@ -203,14 +198,14 @@ def test_columns_of_numbers_match_by_value(dtype):
 )
 def test_bad_domains_at_predict(domains, message):
     with pytest.raises(ValueError, match=message):
-        validation.encode_domains(domains, NAMES, n_samples=3)
+        encode_domains(domains, NAMES, n_samples=3)
 
 
 def test_long_lists_of_known_domains_are_abbreviated():
     with pytest.raises(
         ValueError, match=r"known: 0, 1, 2, 3, 4, 5, \.\.\.\. Use adapt"
     ):
-        validation.encode_domains(99, np.arange(50), n_samples=1)
+        encode_domains(99, np.arange(50), n_samples=1)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +220,7 @@ def test_long_lists_of_known_domains_are_abbreviated():
     ids=["int8", "uint64", "int64", "uint8", "text"],
 )
 def test_columns_of_one_kind_are_coded_as_unique_does(values):
-    codes, names = validation.encode_column(values, name="domains")
+    codes, names = encode_column(values, name="domains")
     expected, inverse = np.unique(values, return_inverse=True)
     assert names.dtype == values.dtype
     assert names.tolist() == expected.tolist()

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from shoal import validation
 from shoal.exceptions import ConstantColumnWarning
+from shoal.validation._rows import varying_columns
 
 
 class Toy(BaseEstimator):
@@ -173,28 +174,28 @@ def test_constant_columns_are_said_and_masked(make):
     X = make([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0]])
     message = r"X has 2 constant columns \(index 0, 2\); set aside"
     with pytest.warns(ConstantColumnWarning, match=message):
-        varies = validation.varying_columns(X)
+        varies = varying_columns(X)
     assert_array_equal(varies, [False, True, False])
     with pytest.raises(ValueError, match=r"X has only constant columns \(3\)"):
-        validation.varying_columns(make([[0.0, 1.0, 5.0]] * 2))
+        varying_columns(make([[0.0, 1.0, 5.0]] * 2))
 
 
 def test_numbers_that_cannot_be_squared_are_refused():
     message = r"X has values of size 1e\+200 in column 1, too large to square; rescale"
     with pytest.raises(ValueError, match=message):
-        validation.varying_columns(np.array([[1.0, 1.0], [2.0, -1e200]]))
-    assert validation.varying_columns(np.array([[1.0, 1.0], [2.0, -1e100]])).all()
+        varying_columns(np.array([[1.0, 1.0], [2.0, -1e200]]))
+    assert varying_columns(np.array([[1.0, 1.0], [2.0, -1e100]])).all()
 
 
 def test_many_constant_columns_are_abbreviated():
     X = np.zeros((2, 8))
     X[1, 7] = 1
     with pytest.warns(ConstantColumnWarning, match="0, 1, 2, 3, 4, ..."):
-        validation.varying_columns(X)
+        varying_columns(X)
 
 
 def test_varying_columns_are_silent():
-    assert validation.varying_columns(np.array(GOOD)).all()
+    assert varying_columns(np.array(GOOD)).all()
 
 
 def test_the_columns_of_an_arrow_table_are_its_names():

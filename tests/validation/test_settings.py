@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 
 from shoal import validation
 from shoal.exceptions import IdentifiabilityWarning
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import check_n_classes, check_sample_weight
 
 NAMES = np.array(["a", "b", "c"])
 
@@ -20,23 +22,23 @@ NAMES = np.array(["a", "b", "c"])
 @pytest.mark.parametrize("value", [1, 0, -3, 2.0, "3", None, True, np.float64(3)])
 def test_n_classes_must_be_a_whole_number(value):
     with pytest.raises(ValueError, match="n_classes must be a whole number from 2, or"):
-        validation.check_n_classes(value, 5)
+        check_n_classes(value, 5)
 
 
 def test_n_classes_and_domains():
-    assert validation.check_n_classes(np.int64(3), 3) == 3
+    assert check_n_classes(np.int64(3), 3) == 3
     message = "n_classes=4 cannot be told apart with 3 domains"
     with pytest.raises(ValueError, match=f"{message}.*use n_classes=3 or less"):
-        validation.check_n_classes(4, 3)
+        check_n_classes(4, 3)
     with pytest.warns(IdentifiabilityWarning, match=message):
-        assert validation.check_n_classes(4, 3, check_identifiable=False) == 4
+        assert check_n_classes(4, 3, check_identifiable=False) == 4
 
 
 def test_is_whole():
-    assert validation.is_whole(3)
-    assert validation.is_whole(np.uint8(3))
+    assert is_whole(3)
+    assert is_whole(np.uint8(3))
     for value in (3.0, True, np.True_, "3", None):
-        assert not validation.is_whole(value)
+        assert not is_whole(value)
 
 
 # ---- weights ----------------------------------------------------------------------
@@ -100,7 +102,7 @@ def test_row_weights_sum_to_the_domain_weight(seed, n_domains, weighted):
 )
 def test_bad_sample_weights(weight, message):
     with pytest.raises(ValueError, match=message):
-        validation.check_sample_weight(weight, 2)
+        check_sample_weight(weight, 2)
 
 
 def test_a_domain_without_weight():

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from shoal.analysis._tree import ClassSplit, ClassTree
     from shoal.analysis._trend import ChangePoint, MixTrend
     from shoal.analysis._unknown import UnknownShare
-    from shoal.analysis.diagnose import Diagnosis, Finding
+    from shoal.analysis.diagnose import Finding
+    from shoal.analysis.diagnose._result import Diagnosis
 
 __all__ = [
     "Adaptation",
@@ -45,7 +46,7 @@ __getattr__, __dir__ = _lazy_names(
         "ClassTree": "shoal.analysis._tree",
         "MixComparison": "shoal.analysis._compare",
         "MixTrend": "shoal.analysis._trend",
-        "Diagnosis": "shoal.analysis.diagnose",
+        "Diagnosis": "shoal.analysis.diagnose._result",
         "Finding": "shoal.analysis.diagnose",
         "Intervals": "shoal.analysis._bootstrap",
         "NClassesChoice": "shoal.analysis._choose",

@@ -9,7 +9,8 @@ from shoal.analysis._adapt import Units, _resample
 from shoal.analysis._resample import mixture_proportions
 from shoal.analysis._unknown import UnknownShare
 from shoal.probability import TINY, normalize_rows
-from shoal.validation import encode_domains, is_sparse
+from shoal.validation._domains import encode_domains
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -22,7 +22,8 @@ from shoal.analysis._resample import (
     stretched_quantile,
 )
 from shoal.exceptions import IdentifiabilityWarning
-from shoal.validation import check_sample_weight, check_whole, encode_domains
+from shoal.validation import check_whole
+from shoal.validation._domains import check_sample_weight, encode_domains
 
 Array = np.ndarray[Any, Any]
 

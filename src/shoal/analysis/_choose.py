@@ -7,7 +7,7 @@ import numpy as np
 
 from shoal.analysis._rank import RankResult, soften
 from shoal.probability import HeldOut
-from shoal.validation import is_whole
+from shoal.validation._arguments import is_whole
 
 # ---- the rule ------------------------------------------------------------------------
 

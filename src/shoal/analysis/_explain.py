@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.probability import TINY
-from shoal.validation import encode_domains, is_sparse
+from shoal.validation._domains import encode_domains
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 # From masks of columns, (n_masks, n_players), to the evidence where these are seen.

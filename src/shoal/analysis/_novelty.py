@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

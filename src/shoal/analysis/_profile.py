@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
-from shoal.validation import encode_column, is_sparse
-from shoal.validation._rows import stratified_sample
+from shoal.validation._domains import encode_column
+from shoal.validation._rows import is_sparse, stratified_sample
 
 Array = np.ndarray[Any, Any]
 

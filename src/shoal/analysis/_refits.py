@@ -22,12 +22,8 @@ from shoal.analysis._resample import match_by_rows
 from shoal.exceptions import ShoalWarning
 from shoal.probability import TINY, HeldOut
 from shoal.stages.discretize import KMeansDiscretizer
-from shoal.validation import (
-    check_domains,
-    encode_domains,
-    resolve_domain_weight,
-    row_weights,
-)
+from shoal.validation import check_domains, resolve_domain_weight, row_weights
+from shoal.validation._domains import encode_domains
 from shoal.validation._rows import fold_of_rows
 
 # ---- What to try first where time is short -------------------------------------------

@@ -27,8 +27,9 @@ from shoal.analysis._resample import (
 )
 from shoal.analysis._unknown import UnknownShare
 from shoal.exceptions import ShoalWarning
-from shoal.validation import check_domains, is_sparse
+from shoal.validation import check_domains
 from shoal.validation._domains import is_scalar
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -24,12 +24,13 @@ from shoal.probability import (
     mean_log_likelihood,
     shift_prior,
 )
-from shoal.validation import check_sample_weight, check_X, encode_domains
+from shoal.validation import check_X
+from shoal.validation._domains import check_sample_weight, encode_domains
 
 if TYPE_CHECKING:
     from shoal.analysis._adapt import Adaptation
     from shoal.analysis._bootstrap import Intervals
-    from shoal.analysis.diagnose import Diagnosis
+    from shoal.analysis.diagnose._result import Diagnosis
     from shoal.base._derived import MergedClasses
 
 Array = np.ndarray[Any, Any]

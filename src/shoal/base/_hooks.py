@@ -17,7 +17,7 @@ import numpy as np
 from shoal._work import one_thread
 from shoal.analysis._novelty import familiarity
 from shoal.analysis._unknown import Strangers
-from shoal.validation import check_work
+from shoal.validation._arguments import check_work
 
 if TYPE_CHECKING:
     from shoal.analysis._choose import Evidence
@@ -79,6 +79,8 @@ class EstimatorHooks:
     _sees_looks: bool = False
     # Whether a fit with one class more can take the place of this one.
     _grows: bool = False
+    # Whether ``fit`` can be told classes that are known of some rows.
+    _takes_known: bool = False
     # Whether a fit to a sample can be made exact over data read in parts (shoal.scale).
     _fits_in_parts: bool = False
 

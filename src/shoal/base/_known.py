@@ -9,9 +9,9 @@ import numpy as np
 from shoal._work import one_thread
 from shoal.base._hooks import FitsRows
 from shoal.probability import TINY, HeldOut
-from shoal.validation import check_work, is_sparse
+from shoal.validation._arguments import check_work
 from shoal.validation._known import Given, Knowledge
-from shoal.validation._rows import match_keys, row_keys
+from shoal.validation._rows import is_sparse, match_keys, row_keys
 
 Array = np.ndarray[Any, Any]
 
@@ -130,6 +130,7 @@ class FitsKnown(FitsRows):
     known_ : KnownClasses or None
     """
 
+    _takes_known = True
     known_: KnownClasses | None
     labels_: Array
     prevalence_: Array

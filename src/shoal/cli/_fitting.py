@@ -51,7 +51,7 @@ def known_labels(table: "Table", estimator: Any) -> dict[str, Any]:
     """What ``fit`` of an estimator is told beside the rows of a table."""
     if table.known is None:
         return {}
-    if not hasattr(estimator, "_known_of"):
+    if not estimator._takes_known:
         text = "--known is for columns of numbers and categories, not for words"
         raise CommandError("E002", text, "leave it out")
     return {"labels": table.known}

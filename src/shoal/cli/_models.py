@@ -212,7 +212,7 @@ def diagnosis_of(
     model: Any, table: "Table", work: Work, choice: Any = None, **options: Any
 ) -> Any:
     """The diagnosis of a model by the rows of a table, which has names for columns."""
-    from shoal.analysis.diagnose import with_choice, with_columns
+    from shoal.analysis.diagnose._procedure import with_choice, with_columns
 
     found = model.diagnose(table.X, table.domains, random_state=work.seed, **options)
     return with_choice(with_columns(found, table.feature_names), choice)

@@ -16,7 +16,8 @@ from shoal.analysis._resample import Resample, Resampler, draw_rows, match_by_ro
 from shoal.analysis.diagnose._rows import OutOfFold
 from shoal.counts._settings import SETTINGS
 from shoal.probability import TINY, HeldOut, domain_given_class, normalize_rows
-from shoal.validation import is_sparse, row_weights
+from shoal.validation import row_weights
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from shoal.counts._settings import SETTINGS
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,8 @@ from shoal.density import DensityMixture
 from shoal.mixture import DomainMixture
 from shoal.mixture._options import ROUTES
 from shoal.probability import canonical_order
-from shoal.validation import check_choice, check_whole, check_X_domains, is_sparse
+from shoal.validation import check_choice, check_whole, check_X_domains
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -22,7 +22,7 @@ from shoal.datasets._files import (
     table_bunch,
     to_numbers,
 )
-from shoal.validation import is_whole
+from shoal.validation._arguments import is_whole
 
 Array = np.ndarray[Any, Any]
 Place = str | os.PathLike[str] | None

@@ -32,14 +32,9 @@ from shoal.stages.discriminate._candidates import needs_all_columns, with_seeds
 from shoal.stages.discriminate._crossfit import rows_per_domain
 from shoal.stages.factorize import Factorization, Factorizer, minimum_volume_polytope
 from shoal.stages.factorize._estimator import METHODS
-from shoal.validation import (
-    check_n_classes,
-    check_sample_weight,
-    check_X_domains,
-    resolve_domain_weight,
-    varying_columns,
-)
-from shoal.validation._rows import CanonicalRows, row_keys, sort_rows
+from shoal.validation import check_X_domains, resolve_domain_weight
+from shoal.validation._domains import check_n_classes, check_sample_weight
+from shoal.validation._rows import CanonicalRows, row_keys, sort_rows, varying_columns
 
 Array = np.ndarray[Any, Any]
 

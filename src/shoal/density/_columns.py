@@ -15,9 +15,8 @@ from shoal.density._settings import DECISIONS
 from shoal.exceptions import SubsampleWarning
 from shoal.likelihood._known import sample_rows
 from shoal.probability import TINY
-from shoal.validation import varying_columns
 from shoal.validation._known import Knowledge
-from shoal.validation._rows import canonical_rows, sort_rows
+from shoal.validation._rows import canonical_rows, sort_rows, varying_columns
 
 Array = np.ndarray[Any, Any]
 

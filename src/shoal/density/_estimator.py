@@ -40,12 +40,8 @@ from shoal.density._settings import DECISIONS
 from shoal.density._starts import DensityOptions, read_options
 from shoal.exceptions import CollapseWarning
 from shoal.probability import TINY, canonical_order
-from shoal.validation import (
-    check_sample_weight,
-    check_X_domains,
-    encode_domains,
-    resolve_domain_weight,
-)
+from shoal.validation import check_X_domains, resolve_domain_weight
+from shoal.validation._domains import check_sample_weight, encode_domains
 from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
 
 Array = np.ndarray[Any, Any]

@@ -26,7 +26,7 @@ from shoal.density._starts import (
     read_options,
 )
 from shoal.probability import TINY, HeldOut
-from shoal.validation import encode_domains
+from shoal.validation._domains import encode_domains
 from shoal.validation._rows import fold_of_rows
 
 Array = np.ndarray[Any, Any]

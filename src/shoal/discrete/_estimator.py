@@ -23,13 +23,9 @@ from shoal.stages._words import (
 )
 from shoal.stages.factorize import Factorizer
 from shoal.stages.factorize._estimator import METHODS
-from shoal.validation import (
-    check_n_classes,
-    check_X,
-    check_X_domains,
-    is_whole,
-    resolve_domain_weight,
-)
+from shoal.validation import check_X, check_X_domains, resolve_domain_weight
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import check_n_classes
 
 Array = np.ndarray[Any, Any]
 

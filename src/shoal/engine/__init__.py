@@ -14,7 +14,7 @@ from shoal.engine._local import (
 )
 from shoal.engine._ray import run_on_ray, run_on_ray_data
 
-__all__ = ["ENGINES", "Failure", "Numbered", "Outcome", "iterate_runs", "map_runs"]
+__all__ = ["Failure", "Outcome", "iterate_runs", "map_runs"]
 
 ENGINES: Mapping[str, Callable[[Function, Iterable[Any], Room], Numbered]] = {
     "here": run_here,

@@ -15,7 +15,7 @@ from shoal.io._files import join, require, whole_file, writable
 from shoal.io._notation import DIGITS, LEAST_SHARE, cell
 from shoal.io._settings import READING
 from shoal.io.table._table import Table
-from shoal.validation import encode_domains
+from shoal.validation._domains import encode_domains
 
 Array = np.ndarray[Any, Any]
 

@@ -25,8 +25,9 @@ from shoal.stages.discriminate._named import (
     rbf_width,
     unit_components,
 )
-from shoal.validation import is_sparse, row_weights
+from shoal.validation import row_weights
 from shoal.validation._known import Knowledge
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from shoal.likelihood._known import Constraints
 from shoal.likelihood._settings import SETTINGS
 from shoal.probability import TINY, normalize_rows
-from shoal.validation import is_sparse
 from shoal.validation._known import Knowledge
+from shoal.validation._rows import is_sparse
 
 # ---- The likelihood of the domains through k classes, and its gradient ---------------
 

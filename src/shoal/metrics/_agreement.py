@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from shoal.probability import check_stochastic
-from shoal.validation import encode_column
+from shoal.validation._domains import encode_column
 
 # ---- Columns of labels, classes and domains as codes ---------------------------------
 

@@ -17,7 +17,8 @@ from shoal.metrics._agreement import (
     match_classes,
 )
 from shoal.probability import check_stochastic, normalize_rows
-from shoal.validation import check_whole, is_whole
+from shoal.validation import check_whole
+from shoal.validation._arguments import is_whole
 
 # ---- True prevalences, and how far estimates are from them ---------------------------
 

@@ -22,17 +22,11 @@ from shoal.mixture._options import SearchOptions, read_options
 from shoal.mixture._route import HearsLooks, choose_route, fit_looks, only_route
 from shoal.mixture._search import Search
 from shoal.probability import canonical_order
-from shoal.validation import (
-    check_n_classes,
-    check_sample_weight,
-    check_X_domains,
-    is_sparse,
-    is_whole,
-    resolve_domain_weight,
-    varying_columns,
-)
+from shoal.validation import check_X_domains, resolve_domain_weight
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import check_n_classes, check_sample_weight
 from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
-from shoal.validation._rows import sort_rows
+from shoal.validation._rows import is_sparse, sort_rows, varying_columns
 
 Array = np.ndarray[Any, Any]
 

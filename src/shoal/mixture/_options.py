@@ -19,7 +19,8 @@ from shoal.likelihood._problem import (
 from shoal.likelihood._settings import SETTINGS
 from shoal.likelihood._starts import Recipe, fill_empty_classes, optimize_from
 from shoal.probability import HeldOut, normalize_rows
-from shoal.validation import check_choice, check_flag, check_real, check_whole
+from shoal.validation import check_choice, check_real, check_whole
+from shoal.validation._arguments import check_flag
 
 Array = np.ndarray[Any, Any]
 

@@ -37,8 +37,7 @@ from shoal.likelihood._starts import (
 )
 from shoal.mixture._options import Found, SearchOptions, beats, list_scales, polish
 from shoal.probability import HeldOut, domain_given_class, normalize_rows
-from shoal.validation import is_sparse
-from shoal.validation._rows import fold_of_rows
+from shoal.validation._rows import fold_of_rows, is_sparse
 
 Array = np.ndarray[Any, Any]
 

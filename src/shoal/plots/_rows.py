@@ -18,7 +18,7 @@ from shoal.analysis._profile import (
     sample_rows,
 )
 from shoal.plots._axes import class_dots, cleaned, new_axes, with_legend
-from shoal.validation import encode_domains
+from shoal.validation._domains import encode_domains
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,32 +8,11 @@ import numpy as np
 
 from shoal.analysis import _profile as profile
 from shoal.analysis._explain import TOGETHER, explain_checked
-from shoal.analysis.diagnose import THRESHOLDS, Diagnosis, judge
+from shoal.analysis.diagnose import THRESHOLDS, judge
+from shoal.analysis.diagnose._result import Diagnosis
 from shoal.report._gather import ReportRows, RowViewer
 from shoal.report._settings import SETTINGS
-from shoal.validation import is_sparse
-
-# ---- why a row that another class nearly won is of its class -------------------------
-
-
-def why(rows: ReportRows, row: int) -> list[dict[str, Any]]:
-    """Parts of the evidence for one row, in nats; none where a row has no columns."""
-    if not rows.has_features or rows.model._origin._takes_images:
-        return []
-    domain = rows.model.domains_[rows.codes[row]]
-    found = explain_checked(rows.model, rows.X[[row]], domain)
-    if found.columns == [TOGETHER] or len(found.columns) != len(rows.features):
-        return []
-    # columns have the names of the fit, and the page has its own
-    shown = dict(zip(found.columns, rows.features, strict=True))
-    parts = [
-        {"part": shown.get(one["part"], one["part"]), "nats": one["nats"]}
-        for one in found.to_records()
-    ]
-    return sorted(parts, key=lambda one: -abs(one["nats"]))[: SETTINGS.reasons]
-
-
-# ---- the verdict, its checks, and the cards ------------------------------------------
+from shoal.validation._rows import is_sparse
 
 # ---- the verdict and the checks behind it --------------------------------------------
 
@@ -189,7 +168,7 @@ def make_cards(rows: ReportRows, kept: Array | None) -> tuple[list[Record], list
             ]
             card["borderline"] = [
                 viewer.show(row, index)
-                | {"other": _second(rows.proba[row], index), "why": why(rows, row)}
+                | {"other": _second(rows.proba[row], index), "why": _why(rows, row)}
                 for row in _borderline(rows, index)
             ]
             card["disputed"] = [
@@ -340,3 +319,23 @@ def _disputed(rows: ReportRows, index: int, other: Array) -> Array:
     numbers = np.flatnonzero((rows.classes == index) & (other != index))
     surest = np.argsort(-rows.proba[numbers, index], kind="stable")
     return np.asarray(numbers[surest[: SETTINGS.borderline]])
+
+
+def _why(rows: ReportRows, row: int) -> list[dict[str, Any]]:
+    """Why a row is of its class: the weightiest parts of the evidence, in nats.
+
+    None where a row has no columns.
+    """
+    if not rows.has_features or rows.model._origin._takes_images:
+        return []
+    domain = rows.model.domains_[rows.codes[row]]
+    found = explain_checked(rows.model, rows.X[[row]], domain)
+    if found.columns == [TOGETHER] or len(found.columns) != len(rows.features):
+        return []
+    # columns have the names of the fit, and the page has its own
+    shown = dict(zip(found.columns, rows.features, strict=True))
+    parts = [
+        {"part": shown.get(one["part"], one["part"]), "nats": one["nats"]}
+        for one in found.to_records()
+    ]
+    return sorted(parts, key=lambda one: -abs(one["nats"]))[: SETTINGS.reasons]

@@ -19,7 +19,7 @@ from shoal.analysis._profile import (
 )
 from shoal.io._images import as_rgb, open_image
 from shoal.report._settings import SETTINGS
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 # ---- rows, their domains, and what the model says of them ----------------------------
 

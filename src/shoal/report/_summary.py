@@ -31,7 +31,7 @@ from shoal.report._described import (
 from shoal.report._gather import ReportRows, gather, redacted
 from shoal.report._settings import SETTINGS
 from shoal.report._view import SCHEMA, looked_at
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 Record = dict[str, Any]
 

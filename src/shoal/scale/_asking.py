@@ -10,7 +10,9 @@ from shoal.analysis._resample import (
     prevalence_interval,
     stretched_quantile,
 )
-from shoal.analysis.diagnose import Diagnosis, judge, with_columns
+from shoal.analysis.diagnose import judge
+from shoal.analysis.diagnose._procedure import with_columns
+from shoal.analysis.diagnose._result import Diagnosis
 from shoal.exceptions import ModelFileError
 from shoal.io._options import SourceOptions
 from shoal.probability import TINY

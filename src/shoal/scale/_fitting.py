@@ -24,7 +24,8 @@ from shoal.scale._exact import (
 from shoal.scale._running import Running, Where, begin, log
 from shoal.scale._sampling import Drawn, draw_table
 from shoal.scale._settings import SETTINGS
-from shoal.validation import check_whole, is_whole
+from shoal.validation import check_whole
+from shoal.validation._arguments import is_whole
 
 Array = np.ndarray[Any, Any]
 

@@ -21,7 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from shoal import __version__
 from shoal.base import LatentShiftEstimator
-from shoal.engine import Failure, Numbered, Outcome, iterate_runs
+from shoal.engine import Failure, Outcome, iterate_runs
+from shoal.engine._local import Numbered
 from shoal.engine._ray import connected
 from shoal.exceptions import (
     CodedError,

@@ -12,13 +12,9 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.exceptions import SubsampleWarning
-from shoal.validation import (
-    check_choice,
-    check_sample_weight,
-    check_whole,
-    check_X,
-    is_whole,
-)
+from shoal.validation import check_choice, check_whole, check_X
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import check_sample_weight
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import check_random_state
 
 from shoal.stages.discretize import KMeansDiscretizer
-from shoal.validation import encode_column
+from shoal.validation._domains import encode_column
 
 Array = np.ndarray[Any, Any]
 

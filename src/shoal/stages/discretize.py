@@ -17,7 +17,8 @@ from shoal.stages._kmeans import (
     assign_to_centers,
     kmeans,
 )
-from shoal.validation import encode_column, is_whole
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import encode_column
 
 __all__ = [
     "GivenClusters",

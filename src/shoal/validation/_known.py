@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.validation import encode_domains
+from shoal.validation._domains import encode_domains
 
 Array = np.ndarray[Any, Any]
 

@@ -13,12 +13,8 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from shoal.stages.discriminate._candidates import DomainClassifier
-from shoal.validation import (
-    check_choice,
-    check_real,
-    check_sample_weight,
-    check_whole,
-)
+from shoal.validation import check_choice, check_real, check_whole
+from shoal.validation._domains import check_sample_weight
 from shoal.vision._backbone import USUAL, load_backbone
 from shoal.vision._devices import place_module, seeded
 from shoal.vision._encode import encode

@@ -12,7 +12,9 @@ from torch import Tensor
 from shoal.datasets._files import lone_images
 from shoal.exceptions import DomainMissingError, IdentifiabilityWarning
 from shoal.io._files import digest
-from shoal.validation import check_domains, encode_domains, is_scalar, is_whole
+from shoal.validation import check_domains
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import encode_domains, is_scalar
 from shoal.vision._devices import pick_device
 from shoal.vision._settings import SETTINGS
 

@@ -5,18 +5,15 @@ appended to ``CHECKS``.
 """
 
 from shoal.analysis.diagnose._findings import CHECKS, judge
-from shoal.analysis.diagnose._procedure import diagnose, with_choice, with_columns
-from shoal.analysis.diagnose._result import Case, Diagnosis, Finding
+from shoal.analysis.diagnose._procedure import diagnose
+from shoal.analysis.diagnose._result import Case, Finding
 from shoal.analysis.diagnose._settings import THRESHOLDS
 
 __all__ = [
     "CHECKS",
     "THRESHOLDS",
     "Case",
-    "Diagnosis",
     "Finding",
     "diagnose",
     "judge",
-    "with_choice",
-    "with_columns",
 ]

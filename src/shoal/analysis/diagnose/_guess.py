@@ -13,7 +13,8 @@ from shoal.analysis.diagnose._rows import DiagnosisRows
 from shoal.analysis.diagnose._settings import EFFORT
 from shoal.likelihood._problem import Penalties, optimize
 from shoal.probability import HeldOut
-from shoal.validation import encode_column, is_sparse
+from shoal.validation._domains import encode_column
+from shoal.validation._rows import is_sparse
 
 # ---- columns that name the domain, and repeated rows ---------------------------------
 

@@ -22,8 +22,8 @@ from shoal.likelihood._problem import MixtureProblem, Penalties
 from shoal.likelihood._starts import cluster_rows
 from shoal.probability import HeldOut, normalize_rows
 from shoal.stages._words import list_words, thin_words
-from shoal.validation import is_sparse, row_weights
-from shoal.validation._rows import canonical_rows, fold_of_rows
+from shoal.validation import row_weights
+from shoal.validation._rows import canonical_rows, fold_of_rows, is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -24,13 +24,8 @@ from shoal.stages.discriminate._named import (
     is_wide,
     named_discriminator,
 )
-from shoal.validation import (
-    check_sample_weight,
-    check_X,
-    check_X_domains,
-    encode_domains,
-    row_weights,
-)
+from shoal.validation import check_X, check_X_domains, row_weights
+from shoal.validation._domains import check_sample_weight, encode_domains
 
 Array = np.ndarray[Any, Any]
 

@@ -27,13 +27,9 @@ from shoal.stages.discriminate._crossfit import (
     fit_domain_model,
     usable_folds,
 )
-from shoal.validation import (
-    check_choice,
-    check_sample_weight,
-    check_X,
-    is_whole,
-    resolve_domain_weight,
-)
+from shoal.validation import check_choice, check_X, resolve_domain_weight
+from shoal.validation._arguments import is_whole
+from shoal.validation._domains import check_sample_weight
 
 Array = np.ndarray[Any, Any]
 

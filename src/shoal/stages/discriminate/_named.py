@@ -16,7 +16,7 @@ from shoal.stages.discriminate._early_stopping import (
     EarlyStoppedBoosting,
     EarlyStoppedMLP,
 )
-from shoal.validation import is_sparse
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 

@@ -21,7 +21,8 @@ from shoal.probability import (
 from shoal.stages.factorize._anchors import Solution, snpa, spa
 from shoal.stages.factorize._iterative import em, nmf
 from shoal.stages.factorize._polytope import volume
-from shoal.validation import check_choice, check_n_classes
+from shoal.validation import check_choice
+from shoal.validation._domains import check_n_classes
 
 Array = np.ndarray[Any, Any]
 

@@ -22,7 +22,8 @@ from shoal.stages.factorize._anchors import (
     factors_from_corners,
     successive_projection,
 )
-from shoal.validation import check_sample_weight, check_whole
+from shoal.validation import check_whole
+from shoal.validation._domains import check_sample_weight
 
 # ---- polytope ------------------------------------------------------------------------
 
