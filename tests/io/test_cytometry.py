@@ -187,3 +187,15 @@ def test_a_file_without_events_is_said(tmp_path, events):
 def test_a_file_that_was_cut_gives_the_events_that_are_there(tmp_path, events):
     path = write_fcs(tmp_path / "a.fcs", events, CHANNELS, TOT="1000000000")
     assert len(read_events(path)[1]) == 40
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"P2E": "1e6,1"}, {"P2G": "1e-320"}, {"P2G": "nan"}],
+)
+def test_numbers_too_large_are_refused(tmp_path, events, more):
+    good = write_fcs(tmp_path / "good.fcs", events, CHANNELS, STAINS)
+    bad = write_fcs(tmp_path / "bad.fcs", events, CHANNELS, STAINS, **more)
+    with pytest.raises(InputError) as told:
+        read([good, bad])
+    assert told.value.code in ("E115", "E143")

@@ -186,3 +186,16 @@ def test_options_of_networks_are_idle_beside_it(notes, capsys):
     table = [one for one in FIT if one not in ("--text", "note")]
     assert run(*table) == 3
     assert "error[E124]" in capsys.readouterr().err
+
+
+def test_the_encoder_is_said_while_it_works(notes, capsys):
+    with pytest.raises(SystemExit):
+        main([*FIT, "--out", "run", "--no-report"])
+    assert f"reading, and encoding the texts ({NAME})" in capsys.readouterr().err
+
+
+def test_texts_in_parts_are_not_encoded(notes, capsys):
+    notes.to_parquet("notes.parquet")
+    command = ["fit", "notes.parquet", "--domain", "shop", "--engine", "local"]
+    assert run(*command, "--encoder", NAME) == 2
+    assert "--encoder is for rows in memory" in capsys.readouterr().err

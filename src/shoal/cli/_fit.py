@@ -20,7 +20,7 @@ from shoal.cli._fitting import (
     fit_again,
     known_labels,
     refuse_clash_of_known,
-    refuse_known_in_parts,
+    refuse_in_parts,
     refuse_too_many,
     said_of,
 )
@@ -223,8 +223,9 @@ def rows_to_fit(
     work = settings.work
     refuse_unfit(encoder, work)
     refuse_clash_of_known(settings.known, source)
-    if settings.known and place.in_parts(data, whole=source.sample is None):
-        refuse_known_in_parts(settings.known)
+    whole = {"known": settings.known, "encoder": encoder.of_texts}
+    if any(whole.values()) and place.in_parts(data, whole=source.sample is None):
+        refuse_in_parts(**whole)
     source = with_gaps(source, work)
     output.begin("read")
     with data_in_parts(output, data, source, work, place) as parts:
@@ -242,7 +243,7 @@ def plan_fit(name: str, settings: Settings, *, then: str = "") -> dict[str, str]
     """Stages of a fit, in their order."""
     plan = {"read": f"reading {name}"}  # and loading the libraries
     more = settings.more_stages
-    plan |= {key: stage for key, stage in more.items() if key == "embed"}
+    plan |= {key: stage for key, stage in more.items() if key != "tune"}
     if settings.k is None:
         plan["choose"] = "choosing the number of classes"
     plan["fit"] = "finding the classes"

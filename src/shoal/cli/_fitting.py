@@ -39,11 +39,12 @@ def refuse_clash_of_known(known: str | None, source: ReadOptions) -> None:
         raise CommandError("E002", text, "take it out of --features")
 
 
-def refuse_known_in_parts(known: str | None) -> None:
-    """Raise E002 for known classes of data that are read in parts."""
-    if known is not None:
-        text = "--known is for rows in memory, not for data read in parts"
-        raise CommandError("E002", text, "add --engine memory, or leave it out")
+def refuse_in_parts(**given: str | None) -> None:
+    """Raise E002 for what data that are read in parts have no use for."""
+    for name, value in given.items():
+        if value is not None:
+            text = f"--{name} is for rows in memory, not for data read in parts"
+            raise CommandError("E002", text, "add --engine memory, or leave it out")
 
 
 def known_labels(table: "Table", estimator: Any) -> dict[str, Any]:

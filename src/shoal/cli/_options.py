@@ -330,7 +330,9 @@ class Encoder(Machine):
         return False
 
     def plan(self) -> dict[str, Any]:
-        """The stages that images add to a fit: before it, and after it."""
+        """The stages that an encoder adds to a fit, or renames: before it, after it."""
+        if self.of_texts:
+            return {"read": f"reading, and encoding the texts ({self.encoder})"}
         if not self.given:
             return {}
         from shoal.cli._networks import plan_images

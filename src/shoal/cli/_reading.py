@@ -22,9 +22,9 @@ Data = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="A table (csv, tsv, xlsx, parquet, feather, dta, npy, npz, h5ad, mtx), a "
-        "folder of images or texts, several files (one domain each), or - for CSV on "
-        "stdin.",
+        help="A table (csv, tsv, xlsx, parquet, feather, dta, npy, npz, h5ad, mtx, fcs)"
+        ", a folder of images or texts, several files (one domain each), or - for CSV "
+        "on stdin.",
         show_default=False,
     ),
 ]

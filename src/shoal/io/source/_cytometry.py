@@ -33,7 +33,8 @@ ASIDE = re.compile(
 def read_fcs(path: Path, options: SourceOptions) -> Content:
     """The markers of all events of a file."""
     broken = (ValueError, KeyError, IndexError, OverflowError, TypeError)
-    with readable(path, broken, "fcs"):
+    # numbers of a damaged file may be too large: they are refused when all are read
+    with readable(path, broken, "fcs"), np.errstate(all="ignore"):
         keywords, events = read_events(path)
         if not len(events):
             raise InputError("E114", f'"{path}" has no events', "leave it out")
@@ -127,7 +128,7 @@ def _row(keywords: Keywords) -> np.dtype[Any]:
     order = ">" if keywords["BYTEORD"].startswith(("4", "2")) else "<"
     kind = keywords["DATATYPE"].strip().upper()
     n_channels = int(keywords["PAR"])
-    if kind not in "FDI" or not 0 < n_channels <= len(keywords):
+    if kind not in ("F", "D", "I") or not 0 < n_channels <= len(keywords):
         raise ValueError(f"{n_channels} channels of the type {kind}")
     fields = []
     for n in range(1, n_channels + 1):
