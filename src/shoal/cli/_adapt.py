@@ -57,10 +57,9 @@ def adapt(
     With --out - only prevalence.csv is made, and printed.
     """
     plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
     usual = default_folder(model, new.domain_name)
     with (
-        running("adapt", speech, **told) as output,
+        running("adapt", speech, results) as output,
         destination(output, results.out, usual, _runs.PREVALENCE) as folder,
     ):
         ours = (*FILES, _runs.MANIFEST)
@@ -152,18 +151,14 @@ def write(
     output: Output, folder: Path, loaded: Loaded, adaptation: Any, name: Any
 ) -> None:
     """Write a copy of the model that knows the new domain."""
-    import shoal
-    from shoal.io.model._models import read_manifest
-
     found = output.data
     model = adaptation.as_domain(name)
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
-    summary = read_manifest(loaded.path)["summary"] or {}
-    adapted = summary.get("adapted", {}) | {found["domain"]: adaptation.n_rows}
+    known = loaded.summary.get("adapted", {})
+    adapted = known | {found["domain"]: adaptation.n_rows}
     # a model saved there by itself would be taken for this one
     with _runs.filled_folder(folder, instead_of=[_runs.MANIFEST]) as place:
-        summary |= {"adapted": adapted}
-        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
+        loaded.save(model, place, adapted=adapted)
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
         file, plain = place / _runs.PREVALENCE, output.plain_csv
         _runs.write_csv(file, records, plain=plain)

@@ -65,8 +65,7 @@ def update(
     are where the run found them, or given as --before.
     """
     plan = {"read": f"reading {name_of(data)}", "update": "updating"}
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
-    with running("update", speech, **told) as output:
+    with running("update", speech, results) as output:
         folder = results.out or _run_itself(model)
         in_place = results.out is None
         force = in_place or results.force
@@ -277,17 +276,14 @@ def write(
     details: dict[str, Any],
 ) -> None:
     """Write the run anew, whole or not at all."""
-    import shoal
     from shoal.cli._current import assignments_after
     from shoal.io import write_assignments
-    from shoal.io.model._models import read_manifest
 
     model = found.model
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
-    summary = read_manifest(loaded.path)["summary"] or {}
     frames = assignments_after(loaded, table, known, model, redact=output.redact)
     with _runs.filled_folder(folder, instead_of=_runs.FILES) as place:
-        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
+        loaded.save(model, place)
         records = updated_records(loaded, found)
         plain = output.plain_csv
         _runs.write_csv(place / _runs.PREVALENCE, records, plain=plain)
