@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
-from shoal.cli._current import current_records
+from shoal.cli._current import current_records, new_records
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, PlaceOptions, load_model
 from shoal.cli._options import (
@@ -118,22 +118,10 @@ def new_name(loaded: Loaded, text: str) -> Any:
 
 def describe(found: Any, name: Any) -> dict[str, Any]:
     """Prevalence records of the new domain, how well its rows fit, and what is new."""
+    how = {"level": found.level, "n_rows": found.n_rows, "flag": "new"}
     return {
         "domain": str(name),
-        "prevalence": [
-            {
-                "domain": str(name),
-                "class_id": f"c{index}",
-                "class_name": class_name,
-                "estimate": float(found.prevalence[index]),
-                "lo": float(found.low[index]),
-                "hi": float(found.high[index]),
-                "level": found.level,
-                "n_rows": found.n_rows,
-                "flag": "new",
-            }
-            for index, class_name in enumerate(found.class_names)
-        ],
+        "prevalence": new_records(name, found.class_names, found, **how),
         "fit_score": found.fit_score,
         "unknown": describe_unknown(found.unknown),
     }
