@@ -338,7 +338,7 @@ class Reader:
         check_widths(values)
         check_classes(values)
         one_job(values)
-        if dataclasses.is_dataclass(cls) and not issubclass(cls, BaseEstimator):
+        if not issubclass(cls, BaseEstimator) and dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
         parameters = set(inspect.signature(cls).parameters)
         absent = sorted(parameters - set(values))
