@@ -78,7 +78,9 @@ def test_the_encoding_of_a_spreadsheet_is_found(
     pieces = list(batches(path, expected.schema, batch_rows=100, **told))
     assert_array_equal(np.concatenate([one.domains for one in pieces]), table.domains)
     assert [one.code for piece in pieces for one in piece.messages] == guessed
-    several = read([path, path], domain="site", **told)
+    renamed = path.rename(tmp_path / "x.txt")  # as a spreadsheet calls "Unicode text"
+    assert_array_equal(read(renamed, domain="site", **told).X, expected.X)
+    several = read([renamed, renamed], domain="site", **told)
     assert {one.code for one in several.messages} == set(guessed)
 
 

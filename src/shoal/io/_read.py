@@ -66,7 +66,7 @@ def read(
     Parameters
     ----------
     data : path, list of paths, "-", or a table
-        A file (csv, tsv, jsonl, also .gz; parquet; feather or arrow; xlsx; dta;
+        A file (csv, tsv, txt, jsonl, also .gz; parquet; feather or arrow; xlsx; dta;
         sas7bdat, xpt; npy; npz; h5ad; mtx), a folder ``root/<domain>/...`` of images or
         of .txt files, several files (one domain each, named after the file), ``"-"``
         for CSV on standard input, or a pandas, polars or pyarrow table, AnnData object,

@@ -8,10 +8,9 @@
 
   // ---- words of the commands, for those who have no terminal and no folders ---------
   const plain = (text) => text.replace(/"[^"]*[/\\]\d{8}-\d{6}-[0-9a-f]{6}[/\\]/g, '"');
-  const advice = (hint) => {
-    const left = (hint ?? "").replace(/ \([^()]*--[^()]*\)/g, "");
-    return left.includes("--") ? "" : left;
-  };
+  // a hint may name several ways; those that are options of a command are none here
+  const advice = (hint) => (hint ?? "").replace(/ \([^()]*--[^()]*\)/g, "")
+    .split(/, or |; /).filter((way) => !way.includes("--")).join("; ");
 
   // ---- speaking with the server ----------------------------------------------------
   async function ask(path, options = {}) {

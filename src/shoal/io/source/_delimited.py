@@ -142,7 +142,9 @@ class Layout:
         """W147 where the encoding is a guess."""
         if self.encoding == options.encoding or self.encoding != WESTERN:
             return ()
-        text = f'"{name_of(file)}" is not UTF-8; it is read as {WESTERN} (Western Europe)'
+        text = (
+            f'"{name_of(file)}" is not UTF-8; it is read as {WESTERN} (Western Europe)'
+        )
         hint = "add --encoding (cp1250, cp1251, ...) if names or words look wrong"
         return (Message("W147", text, hint),)
 
@@ -434,11 +436,12 @@ def _n_lines(path: Path) -> float | None:
 CSV, TSV = (
     Format(
         name,
-        (f".{name}", f".{name}.gz"),
+        tuple(f".{ending}{packed}" for ending in endings for packed in ("", ".gz")),
         read=read_delimited,
         pieces=_pieces,
         columns=read_header,
         n_rows=_n_lines,
     )
-    for name in ("csv", "tsv")
+    # spreadsheets call text with tabs .txt; separators are found in any of them
+    for name, endings in {"csv": ("csv", "txt"), "tsv": ("tsv", "tab")}.items()
 )

@@ -79,7 +79,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
         raise InputError(
             "E102",
             f'cannot tell the format of "{path}"',
-            f"add --format {'|'.join(FORMATS)}",
+            f"add --format {'|'.join(FORMATS)}, or give its name the usual ending",
         )
     return found
 
