@@ -412,9 +412,9 @@ def test_print_leaves_out_what_paper_cannot_do(page):
     wide = "e => e.some(one => one.scrollWidth > one.clientWidth)"
     assert not page.locator(".spread span").evaluate_all(wide)  # under no bar
     page.set_viewport_size({"width": A4, "height": 900})
-    lines = """all => all.filter((cell) => /^\\S+$/.test(cell.textContent)).map((cell) => {
+    lines = """all => all.filter((one) => /^\\S+$/.test(one.textContent)).map((one) => {
       const range = document.createRange();
-      range.selectNodeContents(cell);
+      range.selectNodeContents(one);
       return range.getClientRects().length;
     })"""
     for cells in ("thead th:nth-child(-n + 3)", "tbody th"):
