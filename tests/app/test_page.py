@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+import pandas as pd
 import pytest
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -122,9 +123,15 @@ def test_upload_fit_name_and_download(done, open_tab):
     text = download.value.path().read_text(encoding="utf-8")
     assert "Gentoo & co" in text
     with page.expect_download() as download:
+        page.get_by_role("link", name="Class of every row").click()
+    rows = pd.read_csv(download.value.path())
+    assert len(rows) == 342
+    assert set(rows["class"]) == {"Adelie", "Gentoo & co", "Chin<strap>"}
+    with page.expect_download() as download:
         page.get_by_role("link", name="Everything").click()
     with zipfile.ZipFile(download.value.path()) as archive:
-        assert {"report.html", "prevalence.csv"} <= set(archive.namelist())
+        kept = {"report.html", "prevalence.csv", "assignments.csv"}
+        assert kept <= set(archive.namelist())
 
 
 def test_a_table_is_dropped(served, open_tab):

@@ -184,6 +184,7 @@
 
   // ---- 4. the result -----------------------------------------------------------------
   const VERDICTS = { clear: ["clear", "✓ Clear: no check found a sign of a problem"], caution: ["caution", "⚠ Use with caution"], "do not use": ["bad", "✕ Do not use"] };
+  const FILES = { "report.html": "Report", "prevalence.csv": "Shares", "assignments.csv": "Class of every row", "results.zip": "Everything" };
   function showResult(known) {
     const [kind, words] = VERDICTS[known.verdict] ?? ["", known.verdict];
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
@@ -214,9 +215,12 @@
       return field;
     }), make("button", "Save names", { class: "primary" }));
     get("named").textContent = "";
-    const files = ["results.zip", ...known.files.filter((name) => name !== "run.json")];
-    get("files").replaceChildren(...files.map((name) =>
-      make("a", name === "results.zip" ? "Everything (results.zip)" : name, { href: `jobs/${job}/files/${encodeURIComponent(name)}`, download: name })));
+    const link = (name, text) => make("a", text, { href: `jobs/${job}/files/${encodeURIComponent(name)}`, download: name });
+    const rest = known.files.filter((name) => name !== "run.json" && !(name in FILES));
+    get("files").replaceChildren(...Object.entries(FILES)
+      .filter(([name]) => name === "results.zip" || known.files.includes(name))
+      .map(([name, text]) => link(name, `${text} (${name})`)));
+    get("more-files").replaceChildren(...rest.map((name) => link(name, name)));
     const address = `jobs/${job}/report.html`;
     get("open-report").href = address;
     get("report").src = `${address}?${Date.now()}`; // names may have changed
