@@ -190,8 +190,9 @@
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
     get("verdict").textContent = words;
     get("verdict").className = `verdict ${kind}`;
-    const sentence = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
-    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [plain(text), advice(hint)].map(sentence).join(" "))];
+    const ended = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
+    const capital = (text) => text && text[0].toUpperCase() + text.slice(1);
+    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [plain(text), capital(advice(hint))].map(ended).join(" "))];
     get("remarks").replaceChildren(...remarks.map((text) => make("li", text)));
     const names = Object.fromEntries(known.classes.map((one) => [one.id, one.name]));
     const head = make("thead"), body = make("tbody");
