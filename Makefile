@@ -27,7 +27,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 check: $(VENV)/.test browser
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" --durations 30
 
 slow: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow
