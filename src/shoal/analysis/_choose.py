@@ -74,7 +74,8 @@ def decide(evidence: Evidence) -> Decision:
     near = _within(RULE.near, scores, best)
     if rank in near:
         return Decision(rank, _agreement(rank, best, n_domains), rank, True)
-    if best == max(scores) < n_domains:
+    fewest = min(near)
+    if fewest == max(scores) < n_domains:
         return Decision(
             None,
             f"No clear number of classes: held-out likelihood still rises at {best}, "
@@ -82,20 +83,19 @@ def decide(evidence: Evidence) -> Decision:
             best,
             True,
         )
-    if max(near) - min(near) >= RULE.wide:
+    if max(near) - fewest >= RULE.wide:
         return Decision(
             None,
-            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
+            f"No clear number of classes: {fewest} to {max(near)} predict held-out "
             f"rows about equally well, and the cluster-by-domain table supports {rank}",
-            near[(len(near) - 1) // 2],
+            fewest,
             True,
         )
-    chosen = min(near, key=lambda count: (abs(count - rank), count))
     return Decision(
-        chosen,
-        f"{chosen} classes: best on held-out rows within one standard error (best: "
-        f"{best}); the cluster-by-domain table alone supports {rank}",
-        chosen,
+        fewest,
+        f"{fewest} classes: the fewest within one standard error of the best on "
+        f"held-out rows ({best}); the cluster-by-domain table alone supports {rank}",
+        fewest,
         True,
     )
 
