@@ -190,8 +190,8 @@ class MixtureSettings:
     curve_joint: int = 30
     curve_raced: int = 2
     curve_features: int = 20
-    # Starts of the density that says what looks want.
-    curve_looks: int = 3
+    # Starts of each density that says what looks want.
+    curve_looks: int = 2
     # Part of what shift tells that they must tell to be heard: drawn tables .6 and
     # more, but wine; four classes in two clouds each .4 (set on development tables).
     curve_part: float = 0.5

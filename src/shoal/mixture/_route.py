@@ -18,7 +18,7 @@ from shoal.base._known import compare_known
 from shoal.density import DensityMixture
 from shoal.density._choose import fit_without, log_domain_given_x, one_shape, take
 from shoal.density._columns import reduce_columns, standard_columns
-from shoal.density._gaussian import Rows
+from shoal.density._gaussian import KINDS, Rows
 from shoal.density._starts import DensityOptions
 from shoal.likelihood._features import TrainingRows
 from shoal.likelihood._settings import SETTINGS
@@ -225,19 +225,21 @@ def fit_looks(
 
 @dataclass(frozen=True, eq=False)
 class QuickLooks:
-    """What looks say of a number of classes: round ones, at little cost.
+    """What looks say of a number of classes, at little cost.
 
     Attributes
     ----------
     rows : Rows
     fold_of_row : ndarray of shape (n_rows,)
     domain_weight : ndarray of shape (n_domains,)
+    row_weight : ndarray of shape (n_rows,)
     seed : int
     """
 
     rows: Rows
     fold_of_row: Array
     domain_weight: Array
+    row_weight: Array
     seed: int
 
     @classmethod
@@ -247,13 +249,18 @@ class QuickLooks:
         columns = standard_columns(rows.X, all_columns, rows.sample_weight)
         columns = reduce_columns(columns, rows.X, seed)
         seen = columns.rows(rows.X, rows.codes, rows.sample_weight, rows.n_domains)
-        return cls(seen, fold_of_row, rows.domain_weight, seed)
+        return cls(seen, fold_of_row, rows.domain_weight, rows.row_weight, seed)
 
     def log_likelihood(self, n_classes: int) -> Array:
-        """Log q(d|x) of each row, by a density that has climbed without its fold."""
+        """Log q(d|x) of each row, through classes of the shape that tells it best."""
+        shapes = [self._with_shape(n_classes, kind) for kind in KINDS]
+        return max(shapes, key=lambda each: float(self.row_weight @ each))
+
+    def _with_shape(self, n_classes: int, kind: str) -> Array:
+        """The same by densities that have climbed without the fold of the row."""
         options = DensityOptions(n_init=SETTINGS.curve_looks)
         rng = np.random.default_rng(self.seed)
-        found = one_shape(self.rows, n_classes, "diag", options, rng)
+        found = one_shape(self.rows, n_classes, kind, options, rng)
         each = np.empty(len(self.rows.X))
         for fold in range(int(self.fold_of_row.max()) + 1):
             test = self.fold_of_row == fold
