@@ -18,11 +18,12 @@ from shoal.base._known import compare_known
 from shoal.density import DensityMixture
 from shoal.density._choose import fit_without, log_domain_given_x, one_shape, take
 from shoal.density._columns import reduce_columns, standard_columns
-from shoal.density._gaussian import KINDS, Rows
+from shoal.density._gaussian import Rows
 from shoal.density._starts import DensityOptions
 from shoal.likelihood._features import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
+from shoal.mixture._starts import SHAPES
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._known import Given
 from shoal.validation._rows import fold_of_rows
@@ -253,7 +254,7 @@ class QuickLooks:
 
     def log_likelihood(self, n_classes: int) -> Array:
         """Log q(d|x) of each row, through classes of the shape that tells it best."""
-        shapes = [self._with_shape(n_classes, kind) for kind in KINDS]
+        shapes = [self._with_shape(n_classes, kind) for kind in SHAPES]
         return max(shapes, key=lambda each: float(self.row_weight @ each))
 
     def _with_shape(self, n_classes: int, kind: str) -> Array:
