@@ -308,10 +308,10 @@ def test_agreement_is_taken():
     assert decide(evidence({2: -2.1, 3: -2.0, 4: -2.05}, rank=3)).n_classes == 3
 
 
-def test_rank_decides_within_one_error():
-    means = {2: -2.1, 3: -2.008, 4: -2.0, 5: -2.08}
+def test_rank_decides_within_two_errors():
+    means = {2: -2.1, 3: -2.018, 4: -2.0, 5: -2.08}
     assert decide(evidence(means, rank=3)).n_classes == 3
-    means[3] = -2.015
+    means[3] = -2.025
     assert decide(evidence(means, rank=3)).n_classes == 4
 
 

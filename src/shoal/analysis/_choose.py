@@ -19,10 +19,10 @@ class Rule:
     # Without candidates, numbers of classes up to this one are tried at least.
     most_classes: int = 8
     # Standard errors of the paired difference to the best held-out likelihood, within
-    # which a number of classes is as good as the best. (Within two, the rank of a table
-    # of overlapping classes still speaks for 6 of the 10 digits of pendigits.)
+    # which a number of classes is as good as the best.
     near: float = 1.0
-    # Standard errors beyond chance that are asked where the rank sees nothing.
+    # Those beyond which the rank is refuted, a test of its own that has been passed; and
+    # those beyond chance that are asked where the rank sees nothing.
     sure: float = 2.0
     # As good as the best over more numbers of classes than this: no clear choice.
     wide: int = 3
@@ -72,7 +72,7 @@ def decide(evidence: Evidence) -> Decision:
         none = "domains do not differ beyond chance, so there is nothing to learn from"
         return Decision(None, f"No clear number of classes: {none}", 2, False)
     near = _within(RULE.near, scores, best)
-    if rank in near:
+    if rank in _within(RULE.sure, scores, best):
         return Decision(rank, _agreement(rank, best, n_domains), rank, True)
     fewest = min(near)
     if fewest == max(scores) < n_domains:
@@ -108,7 +108,7 @@ def _agreement(chosen: int, best: int, n_domains: int) -> str:
         )
     else:
         sentence += (
-            "supported by the cluster-by-domain table, and within one standard error "
+            "supported by the cluster-by-domain table, and within two standard errors "
             f"of the best on held-out rows ({best})"
         )
     if chosen == n_domains:

@@ -61,11 +61,11 @@ def choose_n_classes(
 
     Notes
     -----
-    The rule: the fewest classes within one standard error of the best on held-out rows,
-    or the rank of the cluster-by-domain table if it is among these. There is no
-    clear number when domains do not differ, when the likelihood still rises at the
-    largest candidate, or when, without the rank, these are many. Never more classes
-    than domains. Where a DomainMixture hears looks, the likelihood is the mean of what
+    The rule: the rank of the cluster-by-domain table unless held-out rows refute it by
+    two standard errors; otherwise the fewest classes within one of the best. There is
+    no clear number when domains do not differ, when the likelihood still rises at the
+    largest candidate, or when those within one error are many. Never more classes than
+    domains. Where a DomainMixture hears looks, the likelihood is the mean of what
     shift and looks say.
 
     Examples
