@@ -172,5 +172,5 @@ TABLES: dict[str, Callable[[int], Table]] = {
     "storms": storms,
     "finches": finches,
     "heart": heart,
-    **{name: _dealt(name) for name in FRESH},
 }
+FRESH_TABLES = {name: _dealt(name) for name in FRESH}

@@ -12,7 +12,7 @@ import time
 import warnings
 
 import numpy as np
-from _real import DEALS, FRESH, TABLES
+from _real import DEALS, FRESH, FRESH_TABLES, TABLES
 from _record import Record, Run, mean, options, spread
 
 from shoal import DomainMixture
@@ -36,7 +36,7 @@ def main() -> None:
 
 def run_once(name: str, seed: int) -> Run:
     """The default fit of one draw, told the number of classes and not."""
-    table = TABLES[name](seed)
+    table = (TABLES | FRESH_TABLES)[name](seed)
     truth = len(np.unique(table.labels))
     run: Run = {"data": name, "seed": seed, "k_given": truth}
     for told, n_classes in (("given", truth), ("chosen", None)):

@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _real import DEALS, FRESH, TABLES
+from _real import DEALS, FRESH_TABLES, TABLES
 from _record import FOLDER, Record, spread
 
 from density import others
@@ -26,6 +26,7 @@ from shoal.metrics import majority_accuracy, matched_accuracy
 
 COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/route.py"
 CONFIRMATION = 10
+EVERY = TABLES | FRESH_TABLES
 #: Whose rows and labels are the same for every seed.
 FIXED = ("penguins", "cell lines", "finches", "heart")
 
@@ -42,8 +43,8 @@ def main() -> None:
     keys = [
         (name, seed)
         for seed in range(3)
-        for name in TABLES
-        if (args.fresh or name not in FRESH) and not (seed and name in FIXED)
+        for name in [*TABLES, *(FRESH_TABLES if args.fresh else ())]
+        if not (seed and name in FIXED)
     ]
     if args.confirm:
         seeds = range(CONFIRMATION, CONFIRMATION + 5)
@@ -55,7 +56,7 @@ def main() -> None:
 
 def run_once(name: str, seed: int) -> dict:
     """Every method on one draw of a table."""
-    table = TABLES[name](seed)
+    table = EVERY[name](seed)
     n_labels = len(np.unique(table.labels))
     X = np.where(np.isnan(table.X), np.nanmean(table.X, axis=0), table.X)
 
@@ -98,11 +99,11 @@ def run_once(name: str, seed: int) -> dict:
 
 def summarize(runs: list[dict]) -> dict:
     """Mean and standard deviation by table, and the mean over tables."""
-    known = [run for run in runs if run["data"] not in FRESH]
+    known = [run for run in runs if run["data"] not in FRESH_TABLES]
     chosen = {
         "development": [run for run in known if run["seed"] < CONFIRMATION],
         "confirmation": [run for run in known if run["seed"] >= CONFIRMATION],
-        "fresh": [run for run in runs if run["data"] in FRESH],
+        "fresh": [run for run in runs if run["data"] in FRESH_TABLES],
     }
     return {part: summarize_part(some) for part, some in chosen.items() if some}
 
@@ -110,7 +111,7 @@ def summarize(runs: list[dict]) -> dict:
 def summarize_part(runs: list[dict]) -> dict:
     """One entry a table, then all of them."""
     lines = {}
-    for name in TABLES:
+    for name in EVERY:
         mine = [run for run in runs if run["data"] == name]
         if mine:
             accuracies = [run["accuracy"] for run in mine]

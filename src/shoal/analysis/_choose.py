@@ -21,7 +21,7 @@ class Rule:
     # Standard errors of the paired difference to the best held-out likelihood, within
     # which a number of classes is as good as the best.
     near: float = 1.0
-    # Those beyond which the rank is refuted, a test of its own that has been passed; and
+    # Those beyond which the rank, which has passed a test of its own, is refuted; and
     # those beyond chance that are asked where the rank sees nothing.
     sure: float = 2.0
     # As good as the best over more numbers of classes than this: no clear choice.
