@@ -224,9 +224,10 @@ def rows_to_fit(
     refuse_unfit(encoder, work)
     refuse_clash_of_known(settings.known, source)
     whole = {"known": settings.known, "encoder": encoder.of_texts}
-    if any(whole.values()) and place.in_parts(data, whole=source.sample is None):
+    in_parts = place.in_parts(data, whole=source.sample is None)
+    if any(whole.values()) and in_parts:
         refuse_in_parts(**whole)
-    source = with_gaps(source, work)
+    source = source if in_parts else with_gaps(source)
     output.begin("read")
     with data_in_parts(output, data, source, work, place) as parts:
         if parts is None:

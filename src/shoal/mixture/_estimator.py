@@ -17,6 +17,7 @@ from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
 from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight, log_proba
 from shoal.likelihood._problem import Fit
 from shoal.likelihood._settings import SETTINGS
+from shoal.mixture._gaps import settle_gaps
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
 from shoal.mixture._options import SearchOptions, read_options
 from shoal.mixture._route import HearsLooks, choose_route, fit_looks, only_route
@@ -44,6 +45,10 @@ class DomainMixture(HearsLooks):
     :class:`shoal.DensityMixture` with as many classes, which speaks instead where
     domains change the looks of a class, where their mixes tell nothing, or where it
     says better which domain held-out rows come from.
+
+    Cells of X may be NaN. Looks integrate them out; for shift, what the other cells of
+    the row let expect stands there, or the mean of the column, if held-out rows say so
+    or with ``search=False``.
 
     Parameters
     ----------
@@ -129,11 +134,14 @@ class DomainMixture(HearsLooks):
         the fit by shift, and missing with ``by="looks"``.
     known_ : KnownClasses or None
         What fit was told of classes (``labels``), and how far the rest agrees.
+    filling_ : Filling or None
+        What the softmax sees where a value misses (``how``), and how many do by column
+        (``n_missing``); looks integrate such cells out. None for sparse matrices.
     n_classes_, n_features_in_, class_names_
 
     See Also
     --------
-    shoal.DensityMixture : Classes by looks alone, missing values allowed.
+    shoal.DensityMixture : Classes by looks alone.
     shoal.DDFA : The four stages of the paper.
     shoal.DiscreteMixture : Categorical inputs and counts.
 
@@ -227,9 +235,12 @@ class DomainMixture(HearsLooks):
         options: SearchOptions | None = None,
     ) -> Self:
         options = read_options(self) if options is None else options
-        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
+        X, codes, names = check_X_domains(
+            self, X, domains, accept_sparse=True, allow_nan=True
+        )
         known = read_known(given, codes, names)
         self.looks_ = self.known_ = None
+        self.filling_ = settle_gaps(self, X, names[codes], sample_weight, given)
         if self.by == "looks":
             self._hear_looks(X, names[codes], sample_weight, given)
             return self
@@ -338,6 +349,7 @@ class DomainMixture(HearsLooks):
         sample_weight = check_sample_weight(
             sample_weight, X.shape[0], codes=codes, names=names
         )
+        X = self._filled(X)
         self.varying_ = varying_columns(X)
         X = X if self.varying_.all() else X[:, self.varying_]
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
@@ -437,7 +449,10 @@ class DomainMixture(HearsLooks):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 
     def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
-        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
-        rows = self._training_rows(X, codes, names, None)
+        X, codes, names = check_X_domains(
+            self, X, domains, accept_sparse=True, allow_nan=True
+        )
         options = replace(read_options(self), n_jobs=trials.n_jobs)
+        self.filling_ = settle_gaps(self, X, names[codes])
+        rows = self._training_rows(X, codes, names, None)
         return curve_evidence(rows, options, trials)
