@@ -1,4 +1,4 @@
-"""DomainMixture of rows in which values miss: masks, what is expected, and the choice."""
+"""DomainMixture of rows in which values miss: masks, what is expected, the choice."""
 
 from pathlib import Path
 from typing import Any
@@ -85,19 +85,20 @@ def test_masked_cells_say_nothing(birds) -> None:
 
 
 def test_masks_win_where_what_is_expected_is_wrong() -> None:
-    """Densities in other units expect nonsense; those of these columns, what was there."""
+    """Densities in other units expect nonsense; those of these, what was there."""
     X, domains, _ = make_latent_shift(
         1500, n_classes=3, n_domains=4, separation=3.0, random_state=1
     )
     X = np.column_stack([X[:, :2], X[:, :2] + 0.1 * np.sin(9 * X[:, :2])])
     gappy = with_gaps(X, 0.3)
     options = read_options(DomainMixture(3))
+    codes = np.unique(domains, return_inverse=True)[1]
     right = DensityMixture(3, random_state=0).fit(gappy, domains)
     wrong = DensityMixture(3, random_state=0).fit(20 - 5 * gappy, domains)
-    best = choose_filling(mask(gappy), right, gappy, domains, options)
+    best = choose_filling(mask(gappy), right, gappy, codes, options)
     assert best.how == "expected"
     assert best.held_out["expected"][0] > best.held_out["mask"][0]
-    assert choose_filling(mask(gappy), wrong, gappy, domains, options).how == "mask"
+    assert choose_filling(mask(gappy), wrong, gappy, codes, options).how == "mask"
 
 
 def test_without_gaps_later_rows_are_masked() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Work, refuse_idle
+from shoal.cli._options import refuse_idle
 from shoal.cli._output import Output
 from shoal.io._options import ReadOptions
 

@@ -2,21 +2,21 @@
 
 Densities integrate such a cell out. A softmax needs a number: what the other cells of
 the row let expect, by a density, or the mean of the column, which says nothing: the
-cell is masked. Held-out rows tell which, and that a value misses is evidence of nothing.
+cell is masked. Held-out rows tell which. That a value misses is evidence of nothing.
 """
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from shoal.density import DensityMixture
-from shoal.likelihood._features import FeatureMap, TrainingRows
+from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._n_classes import judge_features
 from shoal.mixture._options import SearchOptions, beats, read_options
-from shoal.mixture._route import fit_looks
+from shoal.mixture._route import Heard, hear_quietly
+from shoal.validation import resolve_domain_weight
 from shoal.validation._known import Given
 from shoal.validation._rows import canonical_rows, fold_of_rows, is_sparse
 
@@ -47,7 +47,7 @@ class Filling:
 
     @property
     def how(self) -> str:
-        """"expected" or "mask"."""
+        """Either "expected" or "mask"."""
         return "mask" if self.looks is None else "expected"
 
     def fill(self, X: Array) -> Array:
@@ -70,42 +70,59 @@ def mask(X: Array) -> Filling:
 def settle_gaps(
     model: Any,
     X: Any,
-    domains: Array,
+    names: Array,
+    codes: Array,
     sample_weight: Any = None,
     given: Given | None = None,
-) -> Filling | None:
+) -> tuple[Filling | None, Heard | None]:
     """What a DomainMixture puts in gaps of X, which is validated; None if sparse.
 
-    Masks without a search. Else a density of as many classes says what is expected;
-    where their number is open, it need not find them to fill gaps.
+    Masks without a search. Else a density of as many classes says what is expected: the
+    twin of the fit, which is returned too. Where the number of classes is open, a
+    density need not find them to fill gaps.
     """
     if is_sparse(X):
-        return None
+        return None, None
     masked = mask(X)
     if not masked.n_missing.any() or not model.search or model.by == "looks":
-        return masked
-    n_classes = model.n_classes
-    if n_classes is None:
-        n_classes, given = min(SETTINGS.filling_classes, len(X)), None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes that nobody will see
-        looks = fit_looks(model, n_classes, "equal", X, domains, sample_weight, given)
-    return choose_filling(masked, looks, X, domains, read_options(model))
+        return masked, None
+    weight = fair_weight(model.domain_weight, names, codes, sample_weight)
+    shares = dict(zip(names.tolist(), weight, strict=True))
+    rows = X, names[codes], sample_weight
+    if model.n_classes is None:
+        few = min(SETTINGS.filling_classes, len(X))
+        looks, twin = hear_quietly(model, few, shares, *rows).looks, None
+    else:
+        twin = hear_quietly(model, model.n_classes, shares, *rows, given)
+        looks = twin.looks
+    return choose_filling(masked, looks, X, codes, read_options(model)), twin
+
+
+def fair_weight(
+    domain_weight: Any, names: Array, codes: Array, sample_weight: Any
+) -> Array:
+    """q(d), with a limit to what a row of a very small domain counts unasked."""
+    mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
+    weight = resolve_domain_weight(domain_weight, names, mass)
+    limited = isinstance(domain_weight, str)
+    return limit_weight(weight, mass) if limited else weight
 
 
 def choose_filling(
     masked: Filling,
     looks: DensityMixture,
     X: Array,
-    domains: Array,
+    codes: Array,
     options: SearchOptions,
 ) -> Filling:
     """What is expected by ``looks``, unless masks are better beyond doubt.
 
     Both are seen by quick fits with linear features, on the same rows and folds.
     """
-    plain, codes = masked.fill(X), np.unique(domains, return_inverse=True)[1]
-    order = canonical_rows(FeatureMap().fit(plain, np.ones(len(X))).scaled(plain), codes)
+    plain = masked.fill(X)
+    order = canonical_rows(
+        FeatureMap().fit(plain, np.ones(len(X))).scaled(plain), codes
+    )
     rng, scores = np.random.default_rng(0), {}
     numbers = TrainingRows(order[:, None], codes[order], None, looks.domain_weight_)
     some = numbers.sample(SETTINGS.curve_feature_rows, rng)

@@ -110,9 +110,7 @@ def left_open(frame: pd.DataFrame, schema: "Schema") -> list[Message]:
 
 def _gaps_by_column(frame: pd.DataFrame, schema: "Schema") -> dict[str, Array]:
     columns = schema.features
-    return {
-        one.name: gaps_of(one, frame[one.name], schema.notation) for one in columns
-    }
+    return {one.name: gaps_of(one, frame[one.name], schema.notation) for one in columns}
 
 
 def _counts(gaps: dict[str, Array]) -> dict[str, int]:
