@@ -94,6 +94,14 @@ def test_gaps_are_left_to_the_model_and_counted(cli, birds, tmp_path: Path, by: 
     assert matched_accuracy(birds["species"], classes) > 0.95
 
 
+def test_a_fit_without_gaps_takes_them_later(cli, fitted: Path):
+    frame = pd.read_csv("penguins.csv")
+    frame.loc[3, "body_mass_g"] = None
+    frame.to_csv("new.csv", index=False)
+    assert cli("predict", "run", "new.csv", "--out", "rows.csv").code == 0
+    assert pd.read_csv("rows.csv")["p_max"].notna().all()
+
+
 def test_other_ways_to_treat_gaps_are_options(cli, birds, tmp_path: Path):
     gaps_in(birds, tmp_path / "birds.csv")
     quick = [*FIT[:-2], "--by", "shift", "--k", "3", "--bootstrap", "2", "--force"]

@@ -111,9 +111,9 @@ def fit(
     cells with their classes. A column given as --label is held aside and only used to
     score. Classes are told apart by how domains shift or by how rows look, whichever
     held-out rows speak for. With --by looks, how rows look decides, with a mix for each
-    domain: then there may be more classes than domains, and cells may be missing. A
-    folder of images needs --encoder; the model then takes such folders. Texts may have
-    one, whose points take the place of their words.
+    domain: then there may be more classes than domains. Cells may be missing. A folder
+    of images needs --encoder; the model then takes such folders. Texts may have one,
+    whose points take the place of their words.
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
