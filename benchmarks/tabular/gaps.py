@@ -20,8 +20,8 @@ from shoal.metrics import matched_accuracy
 from shoal.mixture._gaps import mask
 
 COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/gaps.py"
-SEEDS = {"penguins": 3, "olive": 2}
-SHARES = (0.1, 0.3, 0.5)
+# Shares of cells to take out, and seeds.
+PLANTED = {"penguins": ((0.1, 0.3, 0.5), 3), "olive": ((0.3,), 2)}
 MOST = 0.95
 METHODS = ("median", "default", "shift", "looks", "masked", "expected")
 
@@ -38,8 +38,8 @@ def main() -> None:
     )
     planted = [
         (name, how, share, seed)
-        for name, seeds in SEEDS.items()
-        for share in SHARES
+        for name, (shares, seeds) in PLANTED.items()
+        for share in shares
         for how in ("at random", "by class")
         for seed in range(seeds)
     ]
