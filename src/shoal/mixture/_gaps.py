@@ -127,7 +127,7 @@ def choose_filling(
     numbers = TrainingRows(order[:, None], codes[order], None, looks.domain_weight_)
     some = numbers.sample(SETTINGS.curve_feature_rows, rng)
     folds = fold_of_rows(some.codes, SETTINGS.curve_feature_folds, rng)
-    expected = replace(masked, looks=looks)
+    expected = replace(masked, looks=looks._lean())
     for one in (expected, masked):
         rows = replace(some, X=one.fill(X[some.X[:, 0]]))
         features = FeatureMap().fit(rows.X, rows.row_weight)
