@@ -28,7 +28,7 @@ def draw() -> None:
     mpl.use("agg")
     lines = json.loads(RECORD.read_text())["summary"]
     kinds = sorted({(line["data"], line["gaps"]) for line in lines if line["share"]})
-    figure, panels = plt.subplots(1, len(kinds), figsize=(11, 3.2), sharey=True)
+    figure, panels = plt.subplots(1, len(kinds), figsize=(8, 3.4), sharey=True)
     for panel, (data, gaps) in zip(panels, kinds, strict=True):
         mine = [line for line in lines if (line["data"], line["gaps"]) == (data, gaps)]
         shares = [100 * line["share"] for line in mine]
