@@ -5,7 +5,7 @@
 Cells of the penguins are taken out, at random (the same share everywhere) or by class
 (shares from none to twice that, so that gaps themselves tell classes apart, which no
 method here uses). Heart has gaps of its own. Both are development tables. The number of
-classes is given, and labels are seen by the scores alone. Runs already in the record are
+classes is given; labels are seen by the scores alone. Runs already in the record are
 not repeated.
 """
 
