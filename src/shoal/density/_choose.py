@@ -181,7 +181,7 @@ def weigh_drift(
 
     Where drift says more of the rows than the mixes do, domains are no judges of
     shapes: what tells domains best is what follows their drift. One covariance for all
-    classes can follow it least.
+    classes can follow it least. Nor are they judges of starts: see follow_drift.
     """
     best = shapes[best_kind(shapes)]
     rigid = shapes.get("tied", best)
@@ -200,9 +200,8 @@ def weigh_drift(
     one_mix = replace(rigid.prior, mix_rows=np.inf)
     mixed = judge(rows, rigid.fit, one_mix, folds, options).rows
     drift, shift = gain(moved.rows, still)[0], gain(still, mixed)[0]
-    if drift <= DECISIONS.strong_drift * shift:
-        return best, True
-    return follow_drift(rows, n_classes, rigid, prior, folds, options, rng), True
+    shaped = best if drift <= DECISIONS.strong_drift * shift else rigid
+    return follow_drift(rows, n_classes, shaped, folds, options, rng), True
 
 
 def _best(*judged: HeldOut) -> HeldOut:
@@ -212,8 +211,7 @@ def _best(*judged: HeldOut) -> HeldOut:
 def follow_drift(
     rows: Rows,
     n_classes: int,
-    rigid: Chosen,
-    prior: Prior,
+    found: Chosen,
     folds: Array,
     options: DensityOptions,
     rng: np.random.Generator,
@@ -223,13 +221,13 @@ def follow_drift(
     Rows are likeliest, and domains told best, where classes follow the drift: cells
     before and after a drug, say. What varies inside of domains does not know of it.
     """
-    kind = rigid.fit.density.kind
-    climbs = [(rigid.start, continue_from(rows, rigid.fit, prior, options))]
+    kind, prior = found.fit.density.kind, moving(found.prior)
+    climbs = [(found.start, continue_from(rows, found.fit, prior, options))]
     for labels in centred_starts(rows, n_classes, options, rng):
         fit = climb_from(rows, labels, n_classes, kind, prior, options)
         climbs.append(("centred", fit))
     start, fit = max(climbs, key=lambda one: inside_domains(rows, one[1], prior, folds))
-    return replace(rigid, fit=fit, prior=prior, start=start)
+    return replace(found, fit=fit, prior=prior, start=start)
 
 
 def centred_starts(
