@@ -530,18 +530,6 @@ def bags() -> str:
     return table(header, rows)
 
 
-def large_texts() -> str:
-    """50,000 documents of 20,000 words: what they cost."""
-    record = json.loads((RESULTS / "large_texts.json").read_text())
-    header = ["50,000 documents x 20,000 words", "CPU seconds", "GiB", "accuracy"]
-    rows = [
-        [name, f"{one['cpu_seconds']:.1f}", f"{one['peak_gib']:.2f}"]
-        + [f"{one['accuracy']:.3f}"]
-        for name, one in record["summary"].items()
-    ]
-    return table(header, rows)
-
-
 def spreads(lines: dict[str, dict[str, list[float]]]) -> str:
     """Mean and standard deviation of every method, one line for each set of data."""
     methods = list(next(iter(lines.values())))
@@ -615,9 +603,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/texts.md": {
         "texts": texts,
         "fresh texts": partial(texts, "text_fresh"),
-        "sentences": partial(texts, "sentences"),
         "bags": bags,
-        "large": large_texts,
     },
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {

@@ -27,7 +27,7 @@ TOGETHER = (np.inf, 100.0)
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every problem."""
-    parser = options(__doc__, "bags", problems=10, first=100, resamples=60)
+    parser = options(__doc__, "bags", problems=8, first=100, resamples=60)
     args = parser.parse_args()
     settings = {"n_resamples": args.resamples, "level": LEVEL, "n_words": N_WORDS}
     record = Record(args.record, COMMAND, settings, ("seed", "together"), summarize)
