@@ -95,6 +95,22 @@ def test_classes_in_pieces_are_no_drift():
     assert DensityMixture(5, n_init=4, random_state=0).fit(X, domains).drift_ is None
 
 
+def test_classes_of_unlike_shapes_do_not_drift():
+    """Under one covariance for all they seem to, however many classes there are."""
+    rng = np.random.default_rng(1)
+    mixes, domains = rng.dirichlet(np.ones(3), size=6), np.arange(1800) % 6
+    labels = np.array([rng.choice(3, p=mixes[domain]) for domain in domains])
+    turns = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(3)]
+    X = rng.normal(size=(1800, 4)) * np.geomspace(0.2, 6, 4)
+    X = np.stack([turns[label] @ row for label, row in zip(labels, X, strict=True)])
+    X += 2 * rng.normal(size=(3, 4))[labels]
+    rigid = DensityMixture(3, covariance="tied", n_init=4, random_state=0)
+    assert rigid.fit(X, domains).drift_ is not None
+    model = DensityMixture(3, n_init=4, random_state=0).fit(X, domains)
+    assert model.covariance_ == "full"
+    assert model.drift_ is None
+
+
 def test_under_strong_drift_one_covariance_speaks(seed):
     """Domains that move further than their mixes do are no judges of shapes."""
     rng, domains = np.random.default_rng(seed), np.arange(1600) % 4

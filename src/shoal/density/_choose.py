@@ -176,8 +176,9 @@ def weigh_drift(
 ) -> tuple[Chosen, bool]:
     """The shape of the classes, and whether domains drift beyond doubt.
 
-    Drift must predict held-out rows better than more classes do: a class that is no
-    Gaussian, or is in several pieces, seems to drift when the mix of its pieces moves.
+    A class that is no Gaussian, or is in several pieces, seems to drift when the mix of
+    its pieces moves. So drift must pay in the shape that predicts held-out rows best,
+    and predict them better than more classes do.
 
     Where drift says more of the rows than the mixes do, domains are no judges of
     shapes: what tells domains best is what follows their drift. One covariance for all
@@ -185,23 +186,43 @@ def weigh_drift(
     """
     best = shapes[best_kind(shapes)]
     rigid = shapes.get("tied", best)
+    for shape in (likeliest(shapes), rigid):
+        if not drift_pays(rows, shape, folds, options):
+            return best, False
     kind = rigid.fit.density.kind
-    still, prior = rigid.judged[kind].rows, moving(rigid.prior)
-    moved = judge(rows, rigid.fit, prior, folds, options)
-    rigid.judged[f"{kind}, drift"] = moved
+    still, moved = rigid.judged[kind].rows, rigid.judged[f"{kind}, drift"].rows
     quick = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
     count = min(DECISIONS.drift_classes * n_classes, len(rows.X) // 2)
     more = one_shape(rows, count, kind, quick, rng)
     more_still = judge(rows, more.fit, more.prior, folds, quick).rows
     more_moved = judge(rows, more.fit, moving(more.prior), folds, quick).rows
-    better, error = gain(_best(moved.rows, more_moved), _best(still, more_still))
+    better, error = gain(_best(moved, more_moved), _best(still, more_still))
     if better <= DECISIONS.sure * error:
         return best, False
     one_mix = replace(rigid.prior, mix_rows=np.inf)
     mixed = judge(rows, rigid.fit, one_mix, folds, options).rows
-    drift, shift = gain(moved.rows, still)[0], gain(still, mixed)[0]
+    drift, shift = gain(moved, still)[0], gain(still, mixed)[0]
     shaped = best if drift <= DECISIONS.strong_drift * shift else rigid
     return follow_drift(rows, n_classes, shaped, folds, options, rng), True
+
+
+def likeliest(shapes: dict[str, Chosen]) -> Chosen:
+    """The shape under which held-out rows are likeliest."""
+    kind = max(shapes, key=lambda kind: shapes[kind].judged[kind].rows.mean)
+    return shapes[kind]
+
+
+def drift_pays(
+    rows: Rows, shape: Chosen, folds: Array, options: DensityOptions
+) -> bool:
+    """Whether drift predicts held-out rows beyond doubt, in classes of one shape."""
+    kind = shape.fit.density.kind
+    name = f"{kind}, drift"
+    if name not in shape.judged:
+        prior = moving(shape.prior)
+        shape.judged[name] = judge(rows, shape.fit, prior, folds, options)
+    better, error = gain(shape.judged[name].rows, shape.judged[kind].rows)
+    return better > DECISIONS.sure * error
 
 
 def _best(*judged: HeldOut) -> HeldOut:
