@@ -6,8 +6,9 @@ say where held-out rows come from, so that both are judged alike, unless domains
 the looks of a class: then that likelihood rewards whoever takes drift for classes.
 """
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -218,7 +219,10 @@ def fit_looks(
 ) -> DensityMixture:
     """The twin of a DomainMixture."""
     looks = DensityMixture(
-        n_classes, domain_weight=domain_weight, random_state=model.random_state
+        n_classes,
+        scale="global" if model.scale == "global" else "column",
+        domain_weight=domain_weight,
+        random_state=model.random_state,
     )
     told = {} if given is None else given._asdict()
     return looks.fit(X, domains, sample_weight=sample_weight, **told)
@@ -271,6 +275,20 @@ class QuickLooks:
         return each
 
 
+class Heard(NamedTuple):
+    """The twin of a fit by shift, and what it warns of if it speaks."""
+
+    looks: DensityMixture
+    warned: list[warnings.WarningMessage]
+
+
+def hear_quietly(*args: Any) -> Heard:
+    """As :func:`fit_looks`, its warnings kept."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        return Heard(fit_looks(*args), warned)
+
+
 class HearsLooks(FittedMixture):
     """A fitted DomainMixture that lets its twin speak, where that has been chosen.
 
@@ -288,6 +306,26 @@ class HearsLooks(FittedMixture):
 
     def _in_doubt(self) -> Array | None:
         return None if self.route_.overruled else self.route_.apart
+
+    def _weigh(
+        self,
+        X: Array,
+        codes: Array,
+        sample_weight: Any,
+        given: Given | None,
+        rng: np.random.Generator,
+        twin: Heard | None,
+    ) -> None:
+        """Let looks speak where they should."""
+        if twin is None:  # no gaps that it had to fill
+            weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
+            rows = X, self.domains_[codes], sample_weight, given
+            twin = hear_quietly(self, self.n_classes_, weight, *rows)
+        self.route_ = choose_route(self, twin.looks, X, codes, rng)
+        if self.route_.by == "looks":
+            self._listen_to(twin.looks)
+            for one in twin.warned:
+                warnings.warn(one.message, stacklevel=5)
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""
