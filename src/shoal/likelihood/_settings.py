@@ -28,6 +28,10 @@ class MixtureSettings:
     # each of thousands of small domains cost five times the fit and know little.
     route_rows_per_domain: int = 8
 
+    # Classes of the density that says what is expected in gaps, while their number is
+    # open: to fill a gap it needs a shape, not the classes.
+    filling_classes: int = 5
+
     # ---- evaluation ----
 
     # Rows worked at once: what they need stays in a core's own cache.

@@ -358,23 +358,7 @@ def _choose_features(
 
     def judge(scale: str, expansion: str) -> HeldOut:
         features = feature_map(small, scale, expansion, SETTINGS.curve_centres, seed)
-        problem = small.problem(features)
-        plain = problem
-        if expansion not in LINEAR:
-            plain = small.problem(FeatureMap(scale).fit(small.X, small.row_weight))
-        generator = np.random.default_rng(seed)
-        n_clusters = min(SETTINGS.curve_clusters_per_class * n_classes, plain.n_rows)
-        clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
-        table = joint_table(plain, clusters, n_clusters)
-        score = held_out(
-            problem,
-            em_guess(table, n_classes),
-            [options.race_penalties(problem, n_classes)],
-            folds,
-            n_jobs=options.n_jobs,
-            n_joint=SETTINGS.curve_features,
-        )
-        return smooth(score[0], small.n_domains)
+        return judge_features(small, features, n_classes, options, folds, seed)
 
     best, best_score = rungs[0], None
     for rung in rungs[1:]:
@@ -383,6 +367,34 @@ def _choose_features(
         if beats(score, best_score):
             best, best_score = rung, score
     return feature_map(sample, *best, SETTINGS.curve_centres, seed)
+
+
+def judge_features(
+    rows: TrainingRows,
+    features: FeatureMap,
+    n_classes: int,
+    options: SearchOptions,
+    folds: Array,
+    seed: int,
+) -> HeldOut:
+    """Held-out likelihood of the domains by a quick fit with some features."""
+    problem = plain = rows.problem(features)
+    if features.expansion not in LINEAR:
+        scaled = FeatureMap(features.scale).fit(rows.X, rows.row_weight)
+        plain = rows.problem(scaled)
+    generator = np.random.default_rng(seed)
+    n_clusters = min(SETTINGS.curve_clusters_per_class * n_classes, plain.n_rows)
+    clusters = cluster_rows(plain.design, n_clusters, plain.row_weight, generator)
+    table = joint_table(plain, clusters, n_clusters)
+    score = held_out(
+        problem,
+        em_guess(table, n_classes),
+        [options.race_penalties(problem, n_classes)],
+        folds,
+        n_jobs=options.n_jobs,
+        n_joint=SETTINGS.curve_features,
+    )
+    return smooth(score[0], rows.n_domains)
 
 
 def _rungs(

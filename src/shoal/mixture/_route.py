@@ -6,8 +6,9 @@ say where held-out rows come from, so that both are judged alike, unless domains
 the looks of a class: then that likelihood rewards whoever takes drift for classes.
 """
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -221,6 +222,20 @@ def fit_looks(
     return looks.fit(X, domains, sample_weight=sample_weight, **told)
 
 
+class Heard(NamedTuple):
+    """The twin of a fit by shift, and what it warns of if it speaks."""
+
+    looks: DensityMixture
+    warned: list[warnings.WarningMessage]
+
+
+def hear_quietly(*args: Any) -> Heard:
+    """As :func:`fit_looks`, its warnings kept."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        return Heard(fit_looks(*args), warned)
+
+
 class HearsLooks(FittedMixture):
     """A fitted DomainMixture that lets its twin speak, where that has been chosen.
 
@@ -238,6 +253,26 @@ class HearsLooks(FittedMixture):
 
     def _in_doubt(self) -> Array | None:
         return None if self.route_.overruled else self.route_.apart
+
+    def _weigh(
+        self,
+        X: Array,
+        codes: Array,
+        sample_weight: Any,
+        given: Given | None,
+        rng: np.random.Generator,
+        twin: Heard | None,
+    ) -> None:
+        """Let looks speak where they should."""
+        if twin is None:  # no gaps that it had to fill
+            weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
+            rows = X, self.domains_[codes], sample_weight, given
+            twin = hear_quietly(self, self.n_classes_, weight, *rows)
+        self.route_ = choose_route(self, twin.looks, X, codes, rng)
+        if self.route_.by == "looks":
+            self._listen_to(twin.looks)
+            for one in twin.warned:
+                warnings.warn(one.message, stacklevel=5)
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""
