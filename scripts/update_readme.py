@@ -435,6 +435,31 @@ def tree() -> str:
     return table(header, rows)
 
 
+def gaps() -> str:
+    """Accuracy where cells are empty, by what is done about them."""
+    record = json.loads((RESULTS / "gaps.json").read_text(encoding="utf-8"))
+    methods = {
+        "DomainMixture": "default",
+        "DensityMixture": "looks",
+        "by shift, expected": "expected",
+        "by shift, masked": "masked",
+        "median first": "median",
+    }
+    rows = []
+    for line in record["summary"]:
+        scores = [
+            f"{line[one][0]:.3f} ± {line[one][1]:.3f}" for one in methods.values()
+        ]
+        share = f"{100 * line['share']:.0f}% {line['gaps']}" if line["share"] else "own"
+        chosen = f"{line['expected_chosen']} of {line['n_seeds']}"
+        times = f"{line['times_the_plain_fit']:.1f}"
+        name = f"{line['data']} ({line['n_seeds']})"
+        rows.append([name, share, *scores, chosen, times])
+    header = ["data (seeds)", "empty cells", *methods, "expected chosen",
+              "times the plain fit"]  # fmt: skip
+    return table(header, rows)
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -518,6 +543,23 @@ def texts(name: str = "text") -> str:
     )
 
 
+def bags() -> str:
+    """Bags of one topic each: both estimators of counts, and intervals."""
+    record = json.loads((RESULTS / "bags.json").read_text())
+    kinds = {"inf": "words independent", "100.0": "words come together"}
+    header = ["bags of one topic", "problems", "CountMixture", "at least .95"]
+    header += ["DiscreteMixture", "intervals cover", "verdicts"]
+    rows = []
+    for one in record["summary"]:
+        told = ", ".join(f"{n} {word}" for word, n in one["verdicts"].items() if n)
+        right = f"{one['accuracy']['CountMixture']:.3f}"
+        words = f"{one['accuracy']['DiscreteMixture']:.3f}"
+        n, many = str(one["problems"]), str(one["at_least_.95"])
+        cover = f"{one['coverage']:.3f}"
+        rows.append([kinds[one["together"]], n, right, many, words, cover, told])
+    return table(header, rows)
+
+
 def spreads(lines: dict[str, dict[str, list[float]]]) -> str:
     """Mean and standard deviation of every method, one line for each set of data."""
     methods = list(next(iter(lines.values())))
@@ -583,6 +625,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
     "docs/attacks.md": {"attacks": attacks},
     "docs/scale_measured.md": {"load": load},
+    "docs/gaps.md": {"gaps": gaps},
     "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
@@ -590,7 +633,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/anndata.md": {"cells": types_of_cells},
-    "docs/texts.md": {"texts": texts, "fresh texts": partial(texts, "text_fresh")},
+    "docs/texts.md": {
+        "texts": texts,
+        "fresh texts": partial(texts, "text_fresh"),
+        "bags": bags,
+    },
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
         "confirmation": confirmation,
