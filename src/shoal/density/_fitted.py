@@ -48,6 +48,7 @@ class FittedDensity(LatentShiftEstimator):
 
     columns_: Columns
     density_: Density
+    drift_: Array | None
     novelty_quantiles_: Array
 
     _grows = True
@@ -64,6 +65,13 @@ class FittedDensity(LatentShiftEstimator):
 
     def _log_evidence(self, X: Any, codes: Array | None) -> Array:
         return self._class_logs(X, codes)
+
+    def _without_drift(self, X: Any, codes: Array) -> tuple[Any, Any]:
+        if self.drift_ is None:
+            return self, X
+        still = with_density(self, replace(self.density_, drift=None))
+        still.drift_ = None
+        return still, X - self.drift_[codes]
 
     def _usual_row(self) -> UsualRow:
         """Nothing at all: gaps are integrated out, or count as the mean."""
