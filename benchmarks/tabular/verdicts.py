@@ -56,8 +56,9 @@ def main() -> None:
         print(json.dumps(content["summary"], indent=1))
         return
     done = {Spec(**run["spec"]) for run in read_lines(args.lines)}
-    specs = design(PARTS[args.part])[args.of[0] :: args.of[1]]
-    for spec in specs:
+    specs = design(PARTS[args.part])
+    order = np.random.default_rng(0).permutation(len(specs))  # any part is a fair one
+    for spec in (specs[i] for i in order[args.of[0] :: args.of[1]]):
         if spec not in done:
             append_line(args.lines, {"part": args.part, **run(spec)})
 
