@@ -48,7 +48,6 @@ class FittedDensity(LatentShiftEstimator):
 
     columns_: Columns
     density_: Density
-    drift_: Array | None
     novelty_quantiles_: Array
 
     _grows = True
@@ -67,11 +66,11 @@ class FittedDensity(LatentShiftEstimator):
         return self._class_logs(X, codes)
 
     def _without_drift(self, X: Any, codes: Array) -> tuple[Any, Any]:
-        if self.drift_ is None:
+        drift = self.density_.drift
+        if drift is None:
             return self, X
         still = with_density(self, replace(self.density_, drift=None))
-        still.drift_ = None
-        return still, X - self.drift_[codes]
+        return still, X - self.columns_.restore(drift)[codes]
 
     def _usual_row(self) -> UsualRow:
         """Nothing at all: gaps are integrated out, or count as the mean."""
