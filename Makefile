@@ -27,10 +27,10 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 check: $(VENV)/.test browser
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" --durations 30
 
 slow: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow
 
 # Time and memory against rows, domains, classes and features: what the records lack.
 bench: $(VENV)/.test

@@ -40,7 +40,7 @@ def two_nodes() -> Iterator[Any]:
 class Killer(threading.Thread):
     """kill -9, once, for the first worker of this process's cluster seen at work."""
 
-    def __init__(self, stage: str, title: bytes = b"ray::Map(") -> None:
+    def __init__(self, stage: str, title: bytes = b"ray::attempt") -> None:
         super().__init__(daemon=True)
         self.stage, self.title = stage, title
         self.killed: list[int] = []

@@ -44,6 +44,7 @@ def test_other_options_are_refused(options, message):
         (".hidden", "table.hidden"),
         ("--out=x.csv", "table--out_x.csv"),
         ("job.json", "table-job.json"),
+        ("assignments.csv", "table-assignments.csv"),
         ("", "table-"),
         ("a" * 200 + ".csv", "a" * 76 + ".csv"),
     ],

@@ -1,6 +1,7 @@
 """The page to drop a table on, as somebody without a terminal meets it."""
 
 import json
+import re
 import signal
 import zipfile
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+import pandas as pd
 import pytest
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -121,9 +123,15 @@ def test_upload_fit_name_and_download(done, open_tab):
     text = download.value.path().read_text(encoding="utf-8")
     assert "Gentoo & co" in text
     with page.expect_download() as download:
+        page.get_by_role("link", name="Class of every row").click()
+    rows = pd.read_csv(download.value.path())
+    assert len(rows) == 342
+    assert set(rows["class"]) == {"Adelie", "Gentoo & co", "Chin<strap>"}
+    with page.expect_download() as download:
         page.get_by_role("link", name="Everything").click()
     with zipfile.ZipFile(download.value.path()) as archive:
-        assert {"report.html", "prevalence.csv"} <= set(archive.namelist())
+        kept = {"report.html", "prevalence.csv", "assignments.csv"}
+        assert kept <= set(archive.namelist())
 
 
 def test_a_table_is_dropped(served, open_tab):
@@ -186,7 +194,8 @@ def test_bad_files_are_refused_by_name_and_not_kept(served, folder, open_tab, tm
     strange = tmp_path / "holiday.xyz"
     strange.write_bytes(b"\x00\x01\x02")
     tab.upload(strange)
-    assert "cannot tell the format" in tab.page.inner_text("#error")
+    told = tab.page.inner_text("#error")
+    assert re.search(r"format of .* \(give its name the usual ending\)$", told), told
     empty = tmp_path / "empty.csv"
     empty.write_text("a,b\n")
     tab.upload(empty)

@@ -77,7 +77,8 @@ def attack(case: str, *, every: int = 1, once: bool = False) -> dict[str, Any]:
             | {
                 "LD_PRELOAD": str(shim),
                 "OMP_NUM_THREADS": "1",
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # of the tests
+                # that of the tests, with their helpers
+                "PYTHONPATH": os.pathsep.join([str(SHIM.parents[1]), *sys.path]),
             },
             capture_output=True,
             text=True,

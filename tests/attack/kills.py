@@ -40,7 +40,7 @@ def killed_at(number: int, below: Path) -> Callable[[], None]:
         nonlocal left
         if event not in STEPS:
             return
-        where = str(arguments[1] if event == "ctypes.dlsym" else arguments[0])
+        where = os.path.abspath(str(arguments[0]))
         if event == "ctypes.dlsym" or str(below) in where:
             left -= 1
             if left < 0:

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import os
 import re
 import subprocess
@@ -22,7 +21,7 @@ from tests.attack.bad_files import (
     zipped,
 )
 from tests.attack.bad_places import EPS, JSONS, all_files
-from tests.attack.forked import forked, shoal, warm
+from tests.attack.forked import forked, warm
 from tests.attack.record_files import attack, fitted
 
 from shoal.exceptions import CodedError, InputError
@@ -390,62 +389,6 @@ def test_lines_of_json_without_end(tmp_path: Path, encoding: str) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path / "x.jsonl", domain="site", encoding=encoding)
     assert caught.value.code == "E143"
-
-
-def test_the_record_holds_what_it_must_show() -> None:
-    """Written by ``python -m tests.attack.record_files``, family by family."""
-    path = Path(__file__).parents[2] / "results" / "attack" / "files.json"
-    record = json.loads(path.read_text())
-    assert set(record["families"]) <= {case.family for case in CASES}
-    assert record["files"] >= 300
-    assert record["faults"] == 0
-    for family in record["families"].values():
-        assert family["largest_mib"] < 2_048
-        assert family["slowest_processor_seconds"] < 60
-
-
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_results_for_a_full_disk(tmp_path: Path, more: list[str]) -> None:
-    (tmp_path / "a.csv").write_bytes(good_csv())
-    words = ["check", "a.csv", "--domain", "site", *more]
-    found = shoal(words, tmp_path, stdout=Path("/dev/full"))
-    assert found.code == 3
-    assert found.error == "E140"
-    assert found.faults() == []
-    assert b"cannot write: No space left on device" in found.said
-
-
-def full_after(n_bytes: int, words: list[str]) -> None:
-    """Run a command on a disk that takes so many bytes of each file."""
-    import resource
-    import signal
-
-    from shoal.cli import main
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-    main(words)
-
-
-@pytest.mark.parametrize("n_bytes", [0, 1, 100, 4_096])
-@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "page.html"])
-def test_a_disk_that_is_full_after_some_bytes(
-    run: Path, tmp_path: Path, n_bytes: int, name: str
-) -> None:
-    """A coded line, and no file: neither half of it nor a temporary one."""
-    (tmp_path / "a.csv").write_bytes(good_csv())
-    words = ["predict", str(run), "a.csv", "--out", name]
-    if name == "page.html":
-        words = ["report", str(run), "--out", name]
-    reading, writing = os.pipe()  # which has no size to exceed
-    place = Path(f"/proc/self/fd/{writing}")
-    found = forked(lambda: full_after(n_bytes, words), tmp_path, said_to=place)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as said:
-        text = said.read()
-    assert found.code == 3, text.decode()
-    assert b"error[E140]" in text
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]
 
 
 def test_frames_of_a_gzip_file_can_be_sought(tmp_path: Path) -> None:

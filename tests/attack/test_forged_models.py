@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.attack import campaign
 from tests.attack.forging import Files, Saved, damage, fit, forge, pack, sign
 from tests.io.conftest import Fitted
 
@@ -29,7 +28,6 @@ from shoal.io._notation import UNSEEN
 KINDS = ("mixture", "ddfa_logistic", "merged", "discrete_words", "columns", "images")
 N_DAMAGED = dict.fromkeys(KINDS, 200) | {"columns": 50, "images": 8}  # 45 MB
 N_FORGED = dict.fromkeys(KINDS, 150) | {"columns": 40, "images": 8}
-N_SLOW = 50_000
 
 
 def load(saved: Saved, files: Files) -> Any:
@@ -110,17 +108,6 @@ def test_forgery_ends_well(saved: Saved) -> None:
     noticed = sum(check_forged(saved, forge(saved, rng)[1]) for _ in range(n_forged))
     # Most values matter; notes, versions and the like do not, and may be anything.
     assert 0.4 * n_forged < noticed < n_forged
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", campaign.shares(N_SLOW))
-def test_thousands_more(kind: str) -> None:
-    """In a process of 2 GiB, with a clock; see results/attack/models.json."""
-    n_models = campaign.shares(N_SLOW)[kind]
-    found = campaign.attack(kind, 0, n_models, seed=0)
-    assert found["bad"] == []
-    assert sum(found["counts"].values()) == n_models
-    assert found["peak"] < campaign.MOST_BYTES
 
 
 def test_files_of_two_models_do_not_mix(plain: Saved, boosted: Saved) -> None:

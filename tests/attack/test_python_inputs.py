@@ -167,6 +167,8 @@ ROWS = {
         lambda: pd.DataFrame(X, columns=list("aab")), "X has duplicate column names"),
     "mixed names": (
         lambda: pd.DataFrame(X, columns=[1, "a", 2.0]), "X: Feature names .*rename"),
+    "lazy": (
+        lambda: pl.DataFrame({"x": [1.0] * 120}).lazy(), r"LazyFrame.*X\.collect\(\)"),
     "pandas NA": (
         lambda: pd.DataFrame({"x": pd.array([1, None] * 60)}), "X has 60 NaN"),
     "pandas dates": (

@@ -135,7 +135,7 @@ READING = {
         "semicolons", "--sep",
     ),
     "not UTF-8": Case(
-        text("x.csv", "site,size\né,1\nb,2\n", "latin-1"), FIT, "E143", 3, "0xE9",
+        text("x.csv", "site,size\nЖук,1\nb,2\n", "cp1251"), FIT, "E143", 3, "0xC6",
         "--encoding",
     ),
     "unknown encoding": Case(GOOD, f"{FIT} --encoding utf-99", "E143", 3, "utf-99"),

@@ -157,3 +157,21 @@ def test_candidates_for_the_domain_are_those_of_the_table_as_read() -> None:
     with pytest.raises(InputError, match=r"candidates: place \(3 values\)$"):
         read(frame)
     assert frame["size"][0] == "-"  # the caller's own stays as it was
+
+
+def test_one_hint_is_enough_where_words_are_many() -> None:
+    """A laboratory's "<3" is a quarter of its column: to be named, and filled in."""
+    rng = np.random.default_rng(0)
+    crp = rng.normal(9, 2, 200).round(1).astype(str)
+    crp[::4] = "<3"
+    frame = pd.DataFrame({"ward": np.resize(["a", "b"], 200), "CRP": crp})
+    with pytest.raises(InputError) as caught:
+        read(frame)  # and no candidate for where rows come from
+    assert caught.value.hint == "candidates: ward (2 values)"
+    with pytest.raises(InputError) as caught:
+        read(frame, domain="ward")
+    assert caught.value.hint == "--na '<3' --impute median or clean the rows"
+    table = read(frame, domain="ward", na=["<3"], impute="median")
+    assert np.isfinite(table.X).all()
+    with pytest.raises(InputError, match="--na '<3' or clean"):
+        read(frame, domain="ward", impute="drop")

@@ -53,6 +53,37 @@ def refusal(data: Any, **options: Any) -> InputError:
 # ---- separators and decimals ---------------------------------------------------------
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252", "cp1251"])
+def test_the_encoding_of_a_spreadsheet_is_found(
+    encoding: str, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Of an alphabet that nothing in the file can name, it must be told."""
+    west = encoding != "cp1251"
+    names = {"Wald": "Böschung" if west else "Берег", "Heide": "Heide"}
+    frame = frame.assign(site=frame["site"].replace(names))
+    mass = {"mass": "Größe" if west else "вес"}
+    path = tmp_path / "x.csv"
+    written = with_commas(frame).rename(columns=mass)
+    written.to_csv(path, sep=";", index=False, encoding=encoding)
+    if not west:
+        assert "is not UTF-8; add --encoding" in str(refusal(path))
+    told = {} if west else {"encoding": encoding}
+    table = read(path, domain="site", **told)
+    expected = read(frame.rename(columns=mass), domain="site")
+    assert_array_equal(table.X, expected.X)
+    assert table.feature_names == expected.feature_names
+    assert_array_equal(table.domains, expected.domains)
+    guessed = ["W147"] if encoding == "cp1252" else []
+    assert [one.code for one in table.messages] == guessed
+    pieces = list(batches(path, expected.schema, batch_rows=100, **told))
+    assert_array_equal(np.concatenate([one.domains for one in pieces]), table.domains)
+    assert [one.code for piece in pieces for one in piece.messages] == guessed
+    renamed = path.rename(tmp_path / "x.txt")  # as a spreadsheet calls "Unicode text"
+    assert_array_equal(read(renamed, domain="site", **told).X, expected.X)
+    several = read([renamed, renamed], domain="site", **told)
+    assert {one.code for one in several.messages} == set(guessed)
+
+
 @pytest.mark.parametrize("sep", [";", "\t", "|", ","])
 def test_separator_and_decimals_are_found(
     sep: str, frame: pd.DataFrame, tmp_path: Path

@@ -411,6 +411,14 @@ def test_print_leaves_out_what_paper_cannot_do(page):
     assert not page.get_by_text("Stacked bars", exact=True).is_visible()
     wide = "e => e.some(one => one.scrollWidth > one.clientWidth)"
     assert not page.locator(".spread span").evaluate_all(wide)  # under no bar
+    page.set_viewport_size({"width": A4, "height": 900})
+    lines = """all => all.filter((one) => /^\\S+$/.test(one.textContent)).map((one) => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return range.getClientRects().length;
+    })"""
+    for cells in ("thead th:nth-child(-n + 3)", "tbody th"):
+        assert set(page.locator(f"#c0 .rows {cells}").evaluate_all(lines)) == {1}
     page.locator("#trust > summary").evaluate("e => e.parentElement.open = false")
     assert not page.locator("#trust > .body").is_visible()  # what is folded stays so
     assert len(page.pdf()) > 10_000

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ class PageSettings:
 
 
 PAGE = PageSettings()
+#: The class of every row, as fit writes it and as people take it with them.
+PARQUET, ROWS = "assignments.parquet", "assignments.csv"
 
 # ---- what a table looks like, and which of its columns could be the domain -----------
 
@@ -235,7 +238,10 @@ class Job:
             ]
             summary = self.run / "summary.json"
             found["messages"] = with_names(found["messages"], summary, names)
-            found["files"] = sorted(p.name for p in self.run.iterdir() if p.is_file())
+            files = {path.name for path in self.run.iterdir() if path.is_file()}
+            if PARQUET in files:  # no spreadsheet opens it
+                files.add(ROWS)
+            found["files"] = sorted(files)
         return found
 
     # ---- what is done with it -------------------------------------------------------
@@ -297,7 +303,23 @@ class Job:
     def packed(self) -> Path:
         """All results in one file."""
         archive = shutil.make_archive(str(self.folder / "results"), "zip", self.run)
+        if (self.run / PARQUET).exists():
+            with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as packed:
+                packed.write(self.rows(), ROWS)
         return Path(archive)
+
+    def rows(self) -> Path:
+        """The class of every row, by its name, as spreadsheets open it."""
+        import pandas as pd
+
+        from shoal.io import write_assignments
+
+        names = self.kept().get("names", {})
+        found = pd.read_parquet(self.run / PARQUET)  # keeps the classes of the fit
+        found["class"] = [names.get(one, one) for one in found["class"]]
+        found = found.rename(columns={f"p_{key}": f"p_{names[key]}" for key in names})
+        write_assignments(self.folder / ROWS, [found])
+        return self.folder / ROWS
 
 
 def fit_arguments(options: Mapping[str, Any]) -> list[str]:
@@ -379,7 +401,7 @@ def safe_name(name: str) -> str:
     """
     plain = re.sub(r"[^\w. ()+-]", "_", re.split(r"[/\\]", name)[-1]).strip()
     plain = plain[-PAGE.name_letters :]
-    own = {"job.json", "result.json", "progress.log", "run", "results.zip"}
+    own = {"job.json", "result.json", "progress.log", "run", "results.zip", ROWS}
     if not plain or plain[0] in ".-" or plain in own:
         return f"table{'' if plain[:1] in ('.', '-') else '-'}{plain}"
     return plain

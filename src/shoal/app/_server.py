@@ -16,7 +16,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from shoal.app._jobs import PAGE, BadRequestError, Job, JobStore, preview
+from shoal.app._jobs import (
+    PAGE,
+    PARQUET,
+    ROWS,
+    BadRequestError,
+    Job,
+    JobStore,
+    preview,
+)
 from shoal.exceptions import CodedError
 
 HOST = "127.0.0.1"
@@ -188,6 +196,8 @@ class _Doors:
             path = await run_in_threadpool(job.packed)
         elif job.run.is_dir() and name in {p.name for p in job.run.iterdir()}:
             path = job.run / name
+        elif name == ROWS and (job.run / PARQUET).exists():
+            path = await run_in_threadpool(job.rows)
         else:
             raise KeyError(name)
         return FileResponse(path, filename=path.name)

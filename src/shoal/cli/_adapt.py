@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli import _runs
-from shoal.cli._current import current_records
+from shoal.cli._current import current_records, new_records
 from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, Model, PlaceOptions, load_model
 from shoal.cli._options import (
@@ -57,10 +57,9 @@ def adapt(
     With --out - only prevalence.csv is made, and printed.
     """
     plan = {"read": f"reading {name_of(data)}", "adapt": "adapting"}
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
     usual = default_folder(model, new.domain_name)
     with (
-        running("adapt", speech, **told) as output,
+        running("adapt", speech, results) as output,
         destination(output, results.out, usual, _runs.PREVALENCE) as folder,
     ):
         ours = (*FILES, _runs.MANIFEST)
@@ -119,22 +118,10 @@ def new_name(loaded: Loaded, text: str) -> Any:
 
 def describe(found: Any, name: Any) -> dict[str, Any]:
     """Prevalence records of the new domain, how well its rows fit, and what is new."""
+    how = {"level": found.level, "n_rows": found.n_rows, "flag": "new"}
     return {
         "domain": str(name),
-        "prevalence": [
-            {
-                "domain": str(name),
-                "class_id": f"c{index}",
-                "class_name": class_name,
-                "estimate": float(found.prevalence[index]),
-                "lo": float(found.low[index]),
-                "hi": float(found.high[index]),
-                "level": found.level,
-                "n_rows": found.n_rows,
-                "flag": "new",
-            }
-            for index, class_name in enumerate(found.class_names)
-        ],
+        "prevalence": new_records(name, found.class_names, found, **how),
         "fit_score": found.fit_score,
         "unknown": describe_unknown(found.unknown),
     }
@@ -152,18 +139,14 @@ def write(
     output: Output, folder: Path, loaded: Loaded, adaptation: Any, name: Any
 ) -> None:
     """Write a copy of the model that knows the new domain."""
-    import shoal
-    from shoal.io.model._models import read_manifest
-
     found = output.data
     model = adaptation.as_domain(name)
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
-    summary = read_manifest(loaded.path)["summary"] or {}
-    adapted = summary.get("adapted", {}) | {found["domain"]: adaptation.n_rows}
+    known = loaded.summary.get("adapted", {})
+    adapted = known | {found["domain"]: adaptation.n_rows}
     # a model saved there by itself would be taken for this one
     with _runs.filled_folder(folder, instead_of=[_runs.MANIFEST]) as place:
-        summary |= {"adapted": adapted}
-        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
+        loaded.save(model, place, adapted=adapted)
         records = [*current_records(loaded.path, loaded.model), *found["prevalence"]]
         file, plain = place / _runs.PREVALENCE, output.plain_csv
         _runs.write_csv(file, records, plain=plain)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli._messages import Notice, write_json
+from shoal.cli._messages import Notice
 from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, running
 from shoal.cli._reading import Data, name_of, read
-from shoal.cli._runs import filled_folder, refuse_existing
+from shoal.cli._runs import keep_json, refuse_results
 from shoal.cli._tables import percent, plain_table, shortened_table
 from shoal.io._options import ReadOptions
 
@@ -29,20 +29,15 @@ def check(
     domain away, and domains that measure otherwise. With --out, writes check.json.
     """
     plan = {"read": f"reading {name_of(data)}", "look": "looking at it"}
-    out = results.out
-    with running("check", speech, redact=results.redact) as output:
-        if out is not None:
-            refuse_existing(out, [FILE], force=results.force)
+    with running("check", speech, results) as output:
+        refuse_results(results, [FILE])
         with output.stages(plan):
             output.begin("read")
             table = read(output, data, source, work.seed)
             output.begin("look")
             output.found(describe(table, work.seed))
         output.warn_all(remarks(output.data))
-        if out is not None:
-            with filled_folder(out) as place:
-                write_json(place / FILE, output.data)
-            output.files = [out / FILE]
+        keep_json(output, results, FILE)
         show(output)
 
 

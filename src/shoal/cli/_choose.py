@@ -25,7 +25,7 @@ from shoal.cli._reading import (
     refuse_images,
     with_gaps,
 )
-from shoal.cli._runs import filled_folder, refuse_existing
+from shoal.cli._runs import keep, refuse_results
 from shoal.cli._tables import percent, plain_table
 from shoal.io._options import ReadOptions
 
@@ -79,12 +79,11 @@ def choose(
     """
     plan = {"read": f"reading {name_of(data)}"} | encoder.plan()
     plan |= {"choose": "trying numbers of classes"}
-    with running("choose", speech, redact=results.redact) as output:
+    with running("choose", speech, results) as output:
         candidates = trials.numbers
         encoder.refuse_unused()
         refuse_unfit(encoder, work)
-        if results.out is not None:
-            refuse_existing(results.out, FILES, force=results.force)
+        refuse_results(results, FILES)
         with output.stages(plan):
             output.begin("read")
             asked = (output, data, with_gaps(source, work), work.seed)
@@ -107,8 +106,7 @@ def choose(
             raise nothing_to_find(told, encoded=encoder.encodes)
         was_up = limit is not None and time.monotonic() - begun > limit
         output.found(describe(choice) | {"time_was_up": was_up})
-        if results.out is not None:
-            output.files = write(results.out, choice, output.data)
+        keep(output, results, FILES, lambda to: write(to, choice, output.data))
         show(output)
 
 
@@ -149,7 +147,7 @@ def show(output: Output) -> None:
     output.show_files()
 
 
-def write(out: Path, choice: Any, found: dict[str, Any]) -> list[Path]:
+def write(place: Path, choice: Any, found: dict[str, Any]) -> None:
     """Write choose.json and the figure of the curve."""
     from matplotlib.figure import Figure
 
@@ -157,7 +155,5 @@ def write(out: Path, choice: Any, found: dict[str, Any]) -> list[Path]:
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     plot_choice(choice, ax=figure.add_subplot())
-    with filled_folder(out) as place:
-        write_json(place / FILES[0], found)
-        figure.savefig(place / FILES[1], dpi=150)
-    return [out / name for name in FILES]
+    write_json(place / FILES[0], found)
+    figure.savefig(place / FILES[1], dpi=150)

@@ -63,9 +63,8 @@ def compare(
     """
     from shoal.analysis._compare import compare as ask
 
-    with running("compare", speech, plain_csv=results.plain_csv) as output:
-        if results.out is not None:
-            _runs.refuse_existing(results.out, FILES, force=results.force)
+    with running("compare", speech, results) as output:
+        _runs.refuse_results(results, FILES)
         plan = {"read": f"reading {asked.domains}", "compare": "shuffling domains"}
         with output.stages(plan):
             output.begin("read")
@@ -82,8 +81,7 @@ def compare(
                 random_state=work.seed,
             )
         output.found(result.to_dict())
-        if results.out is not None:
-            output.files = write(results.out, result, plain=output.plain_csv)
+        _runs.keep_found(output, results, FILES, result, drawn)
         show(output, result)
 
 
@@ -126,16 +124,13 @@ def read_domains(asked: Covariates, model: Any) -> Any:
     return frame.assign(**cells).set_index(domains)
 
 
-def write(out: Path, result: Any, *, plain: bool) -> list[Path]:
-    """Write the comparison as a table, with all its numbers, and as a figure."""
+def drawn(result: Any) -> Any:
+    """The figure of a comparison."""
     from matplotlib.figure import Figure
 
     from shoal.plots import plot_comparison
 
-    figure = plot_comparison(result, figure=Figure(layout="constrained"))[0].figure
-    with _runs.filled_folder(out) as place:
-        _runs.write_found(place, FILES, result, figure, plain=plain)
-    return [out / name for name in FILES]
+    return plot_comparison(result, figure=Figure(layout="constrained"))[0].figure
 
 
 def show(output: Output, result: Any) -> None:

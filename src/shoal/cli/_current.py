@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,32 @@ def current_records(
         }
         for d, (domain, record) in enumerate(about.items())
         for y, parts in enumerate(_parts(model))
+    ]
+
+
+def new_records(
+    domain: Any,
+    names: Sequence[str],
+    found: Any,
+    *,
+    level: float,
+    n_rows: int,
+    flag: str,
+) -> list[Row]:
+    """Records of a domain whose mix, with its interval, has just been found."""
+    return [
+        {
+            "domain": str(domain),
+            "class_id": f"c{y}",
+            "class_name": name,
+            "estimate": float(found.prevalence[y]),
+            "lo": float(found.low[y]),
+            "hi": float(found.high[y]),
+            "level": level,
+            "n_rows": n_rows,
+            "flag": flag,
+        }
+        for y, name in enumerate(names)
     ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.cli._fit import Settings, fit_only, rows_to_fit
-from shoal.cli._messages import CommandError, write_json
+from shoal.cli._messages import CommandError
 from shoal.cli._models import Loaded, PlaceOptions, diagnosis_of, load_model
 from shoal.cli._options import (
     Classes,
@@ -24,7 +24,7 @@ from shoal.cli._reading import (
     name_of,
     without_rare_names,
 )
-from shoal.cli._runs import DIAGNOSTICS, filled_folder, refuse_existing
+from shoal.cli._runs import DIAGNOSTICS, keep_json, refuse_results
 from shoal.cli._tables import VERDICTS, findings_table, warn_findings
 from shoal.io._options import FileOptions, ReadOptions
 
@@ -58,20 +58,15 @@ def diagnose(
     fitted for the purpose, for which a folder of images needs --encoder. With --out,
     writes diagnostics.json.
     """
-    out = results.out
-    with running("diagnose", speech, redact=results.redact) as output:
+    with running("diagnose", speech, results) as output:
         settings = Settings(work, judged.number, more_stages=encoder.plan())
-        if out is not None:
-            refuse_existing(out, [DIAGNOSTICS], force=results.force)
+        refuse_results(results, [DIAGNOSTICS])
         question = Question(output, data, source, encoder, place, judged, settings)
         with output.stages(_plan(name_of(data), judged.model, settings)):
             found = question.ask()
         found = without_rare_names(found) if output.redact else found
         output.found(found.to_dict())
-        if out is not None:
-            with filled_folder(out) as temporary:
-                write_json(temporary / DIAGNOSTICS, output.data)
-            output.files = [out / DIAGNOSTICS]
+        keep_json(output, results, DIAGNOSTICS)
         warn_findings(output, output.data["findings"])
         checks = findings_table(output.data["findings"])
         output.show(checks, f"Verdict: {VERDICTS[found.verdict]}")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,9 +46,8 @@ def diff(
     """
     from shoal.analysis._difference import compare_sides
 
-    with running("diff", speech, plain_csv=results.plain_csv) as output:
-        if results.out is not None:
-            _runs.refuse_existing(results.out, FILES, force=results.force)
+    with running("diff", speech, results) as output:
+        _runs.refuse_results(results, FILES)
         with output.stages({"read": "reading both runs", "diff": "comparing"}):
             output.begin("read")
             runs = [read_run(run) for run in (first, second)]
@@ -59,9 +59,9 @@ def diff(
             output.begin("diff")
             found = compare_sides(*sides, level=how.level)
         output.found(found.to_dict())
-        if results.out is not None:
-            moved = named_rows(rows[found.moved], runs)
-            output.files = write(results.out, found, moved, plain=output.plain_csv)
+        moved = named_rows(rows[found.moved], runs)
+        write = partial(write_diff, found, moved, output.plain_csv)
+        _runs.keep(output, results, FILES, write)
         show(output, found)
 
 
@@ -154,16 +154,13 @@ def named_rows(rows: Any, runs: list[Run]) -> Any:
     )
 
 
-def write(out: Path, found: Any, moved: Any, *, plain: bool) -> list[Path]:
+def write_diff(found: Any, moved: Any, plain: bool, place: Path) -> None:
     """Write shares, everything, and the rows that moved."""
     heads = ["row_id", "domain", "before", "after"]
-    empty = [dict.fromkeys(heads, "")]
-    with _runs.filled_folder(out) as place:
-        _runs.write_csv(place / FILES[0], found.to_records(), plain=plain)
-        write_json(place / FILES[1], found.to_dict())
-        records = moved[heads].to_dict("records")
-        _runs.write_csv(place / FILES[2], records or empty, plain=plain)
-    return [out / name for name in FILES]
+    _runs.write_csv(place / FILES[0], found.to_records(), plain=plain)
+    write_json(place / FILES[1], found.to_dict())
+    records = moved[heads].to_dict("records") or [dict.fromkeys(heads, "")]
+    _runs.write_csv(place / FILES[2], records, plain=plain)
 
 
 def show(output: Output, found: Any) -> None:

@@ -65,7 +65,7 @@ def embed(
     """
     path = results.out or Path(f"{images.absolute().name}-features.npz")
     load = f"loading {network.weights}"
-    with running("embed", speech, redact=results.redact) as output:
+    with running("embed", speech, results) as output:
         if path.suffix != ".npz":
             text = f'cannot tell the format of "{path}"'
             raise CommandError("E102", text, "end the name of --out with .npz")

@@ -117,8 +117,7 @@ def fit(
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
-    with running("fit", speech, **told) as output:
+    with running("fit", speech, results) as output:
         settings = Settings(
             work,
             how.number,

@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from shoal.cli._app import app
 
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or file of an old encoding shows "?" for what it cannot write.
         if hasattr(stream, "reconfigure"):
@@ -38,15 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             code = run(given, prog_name="shoal", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the results has read enough
-        _let_go()
+        _let_go(sys.stdout)
         code = 0
     except OSError as error:
         if error.errno not in FULL:
             raise
-        _let_go()
-        text = f"cannot write: {error.strerror}"
-        full = CodedError("E140", text, "make room, or choose another place")
-        code = _fail(full, given[0], given)
+        _let_go(sys.stdout)
+        code = _fail_full(error, given)
     except KeyboardInterrupt:
         code = 130
     except CodedError as error:  # before a command began, such as in its --config
@@ -82,9 +81,30 @@ def _ended_by_signal() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _let_go() -> None:
-    """Write to standard output no more: what is left in it would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _open_closed() -> None:
+    """Let words go nowhere where a standard stream was closed (``shoal fit >&-``).
+
+    The next file that is opened would be taken for it.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+
+
+def _let_go(stream: Any) -> None:
+    """Write to a standard stream no more: what is left in it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _fail_full(error: OSError, arguments: Sequence[str]) -> int:
+    """Tell a full disk; the exit code alone does where its words do not fit either."""
+    text = f"cannot write: {error.strerror}"
+    full = CodedError("E140", text, "make room, or choose another place")
+    try:
+        return _fail(full, arguments[0], arguments)
+    except OSError:
+        _let_go(sys.stderr)
+        return _fail(full, arguments[0], arguments)
 
 
 def _fail_usage(error: Any, arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from shoal.cli._messages import CommandError
 from shoal.cli._options import HONOURED, Encoder, Work, refuse_idle, working
 from shoal.cli._output import Output
 from shoal.cli._reading import one_or_all
-from shoal.cli._runs import load_settled
+from shoal.cli._runs import MODEL, load_settled
 from shoal.io._options import FileOptions
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ class Loaded:
     path: Path
     model: Any
     schema: Any
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the model was told of its training."""
+        from shoal.io.model._models import read_manifest
+
+        return read_manifest(self.path)["summary"] or {}
+
+    def save(self, model: Any, run: Path, **more: Any) -> None:
+        """Put a model of the same columns into a run; ``more`` joins the summary."""
+        import shoal
+
+        told = {"schema": self.schema, "summary": self.summary | more}
+        shoal.save(model, run / MODEL, **told)
 
     def without_names(self, *, domains: bool) -> "Loaded":
         """The same, blind to what names a row (and to a domain that is not used)."""

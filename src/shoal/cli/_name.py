@@ -13,6 +13,7 @@ from shoal.cli._models import Model, load_model
 from shoal.cli._options import (
     NUMBERS,
     PLAIN_CSV,
+    CsvResults,
     Speech,
     speaking,
     split_names,
@@ -97,7 +98,7 @@ def name(model: Model, change: Change, speech: Speech) -> None:
     --undo, one after the other. In a run folder, prevalence.csv, class_counts.csv and
     report.html follow where nobody changed them.
     """
-    with running("name", speech, plain_csv=change.plain_csv) as output:
+    with running("name", speech, CsvResults(plain_csv=change.plain_csv)) as output:
         change.refuse_several()
         before = after = _runs.load_settled(model)
         if not change.list_only:

@@ -380,6 +380,9 @@ PLAIN_CSV = "CSV cells as they are, also those that a spreadsheet would run."
 class Results:
     """Where results go."""
 
+    # options of those below alone
+    redact = plain_csv = False
+
     out: Path | None = speaking(None, "Folder for the results.", metavar="DIR")
     force: bool = speaking(False, "Overwrite what is in the way.")
 

@@ -27,7 +27,7 @@ from shoal.cli._messages import (
     catalogue,
     plain,
 )
-from shoal.cli._options import NUMBERS, Speech
+from shoal.cli._options import NUMBERS, Results, Speech
 from shoal.cli._stages import Stages, stages_on
 from shoal.exceptions import CodedError, CodedWarning, CompileWarning, ShoalWarning
 from shoal.io._notation import visible
@@ -223,7 +223,7 @@ def _safe_console() -> Any:
 
 @contextmanager
 def running(
-    command: str, speech: Speech, *, redact: bool = False, plain_csv: bool = False
+    command: str, speech: Speech, results: Results | None = None
 ) -> Iterator[Output]:
     """Run the body of a command; whatever ends it becomes a message and an exit code.
 
@@ -233,12 +233,12 @@ def running(
         Its name.
     speech : Speech
         How it speaks.
-    redact : bool
-        Whether only what is allowed may be said and written.
-    plain_csv : bool
-        Whether cells of CSV files are written as they are.
+    results : Results, default=None
+        Whether only what is allowed may be said and written, and whether cells of CSV
+        files are written as they are.
     """
-    output = Output(command, speech, redact, plain_csv)
+    told = results or Results()
+    output = Output(command, speech, told.redact, told.plain_csv)
     try:
         with _coded_warnings(output):
             yield output

@@ -81,10 +81,9 @@ def predict(
     20 most doubtful rows are of their class.
     """
     plan = {"load": f"loading {model}", "class": "classing rows"}
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
     usual = Path(f"{name_of(data)}-{_runs.assignments_name()}")
     with (
-        running("predict", speech, **told) as output,
+        running("predict", speech, results) as output,
         destination(output, results.out, usual) as path,
     ):
         in_parts = check_options(path, data, rows, place, how, results)

@@ -103,7 +103,7 @@ def report(
     """
     import shoal
 
-    with running("report", speech, redact=results.redact) as output:
+    with running("report", speech, results) as output:
         run = _runs.settled(model)
         path = results.out or run / _runs.REPORT
         check_ending(path)

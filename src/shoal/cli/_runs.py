@@ -4,12 +4,13 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from shoal.cli._messages import CommandError, read_json, write_json
+from shoal.cli._options import Results
 from shoal.cli._output import SCHEMA, Output
 from shoal.io._files import digest_file, sweep, whole_file
 from shoal.io._notation import write_rows
@@ -63,6 +64,12 @@ def refuse_existing(path: Path, names: Sequence[str] = (), *, force: bool) -> No
             return
         text = f'"{path}" {_description(path, found)}'
     raise _in_the_way(text)
+
+
+def refuse_results(results: Results, names: Sequence[str]) -> None:
+    """The same for files of these names in --out, if that is given."""
+    if results.out is not None:
+        refuse_existing(results.out, names, force=results.force)
 
 
 def refuse_foreign(folder: Path, names: Sequence[str], command: str) -> None:
@@ -172,6 +179,23 @@ def filled_folder(folder: Path, *, instead_of: Sequence[str] = ()) -> Iterator[P
     with _readable_errors(folder), _parents(folder):
         with whole_folder(folder, stays=stays) as place:
             yield place
+
+
+def keep(
+    output: Output,
+    results: Results,
+    names: Sequence[str],
+    *fill: Callable[[Path], Any],
+) -> None:
+    """Let all of ``fill`` write entries of these names to --out, if that is given."""
+    if results.out is None:
+        return
+    # a model saved there by itself would be taken for one of these
+    instead = [MANIFEST] * (MODEL in names)
+    with filled_folder(results.out, instead_of=instead) as place:
+        for write in fill:
+            write(place)
+    output.files = [results.out / name for name in names]
 
 
 @contextlib.contextmanager
@@ -360,13 +384,27 @@ def write_csv(path: Path, records: Sequence[Record], *, plain: bool) -> None:
         write_rows(file, rows, plain=plain)
 
 
-def write_found(
-    folder: Path, names: Sequence[str], found: Any, figure: Any, *, plain: bool
+def keep_json(output: Output, results: Results, name: str) -> None:
+    """What a command has found as JSON, in --out."""
+    keep(output, results, [name], lambda place: write_json(place / name, output.data))
+
+
+def keep_found(
+    output: Output,
+    results: Results,
+    names: Sequence[str],
+    found: Any,
+    draw: Callable[[Any], Any],
+    *more: Callable[[Path], Any],
 ) -> None:
-    """What was found as a table, with all its numbers, and as a figure."""
-    write_csv(folder / names[0], found.to_records(), plain=plain)
-    write_json(folder / names[1], found.to_dict())
-    figure.savefig(folder / names[2], dpi=150)
+    """What was found as a table, with all its numbers, and as a figure, in --out."""
+
+    def write(place: Path) -> None:
+        write_csv(place / names[0], found.to_records(), plain=results.plain_csv)
+        write_json(place / names[1], found.to_dict())
+        draw(found).savefig(place / names[2], dpi=150)
+
+    keep(output, results, names, write, *more)
 
 
 def write_cells(

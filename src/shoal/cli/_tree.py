@@ -1,12 +1,12 @@
 """``shoal tree``: which class splits into which, from two classes to all of a model."""
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from shoal.cli import _runs
 from shoal.cli._messages import CommandError
-from shoal.cli._models import Loaded, Model, load_model
+from shoal.cli._models import Model, load_model
 from shoal.cli._options import (
     CsvResults,
     Speech,
@@ -49,11 +49,10 @@ def tree(
     --out, writes tree.csv, tree.json and tree.png; with --cut, also the model with so
     many classes, whose shares are sums.
     """
-    with running("tree", speech, plain_csv=results.plain_csv) as output:
+    with running("tree", speech, results) as output:
         names = [*FILES, *[_runs.MODEL] * (asked.cut is not None)]
-        if results.out is not None:
-            _runs.refuse_existing(results.out, names, force=results.force)
-        elif asked.cut is not None:
+        _runs.refuse_results(results, names)
+        if asked.cut is not None and results.out is None:
             text = "--cut writes a model, and --out does not say where"
             raise CommandError("E002", text, "add --out FOLDER")
         plan = {"read": f"reading {name_of(data)}", "fit": "fitting fewer classes"}
@@ -65,10 +64,10 @@ def tree(
             output.begin("fit")
             found = _grow(loaded.model, table)
         output.found(found.to_dict())
-        if results.out is not None:
-            cut = None if asked.cut is None else found.cut(asked.cut)
-            write(results.out, found, loaded, cut, plain=output.plain_csv)
-            output.files = [results.out / name for name in names]
+        more = []
+        if asked.cut is not None:
+            more = [partial(loaded.save, found.cut(asked.cut))]
+        _runs.keep_found(output, results, names, found, drawn, *more)
         show(output, found)
 
 
@@ -92,28 +91,14 @@ def _grow(model: Any, table: Any) -> Any:
         return class_tree(model, table.X, table.domains, feature_names=names)
 
 
-def write(
-    out: Path, found: Any, loaded: Loaded, cut: Any, *, plain: bool = False
-) -> None:
-    """Write the tree as a table, with all its numbers and as a figure; and a model."""
-    import shoal
-    from shoal.io.model._models import read_manifest
-
-    figure = found.plot(ax=_axes(found.n_classes)).figure
-    instead = [_runs.MANIFEST] if cut is not None else []
-    with _runs.filled_folder(out, instead_of=instead) as place:
-        _runs.write_found(place, FILES, found, figure, plain=plain)
-        if cut is not None:
-            summary = read_manifest(loaded.path)["summary"] or {}
-            how = {"schema": loaded.schema, "summary": summary}
-            shoal.save(cut, place / _runs.MODEL, **how)
-
-
-def _axes(n_classes: int) -> Any:
+def drawn(found: Any) -> Any:
+    """The figure of a tree."""
     from matplotlib.figure import Figure
 
-    size = (3.0 + 1.1 * n_classes, 1.2 + 0.55 * n_classes)
-    return Figure(figsize=size, layout="constrained").add_subplot()
+    size = (3.0 + 1.1 * found.n_classes, 1.2 + 0.55 * found.n_classes)
+    figure = Figure(figsize=size, layout="constrained")
+    found.plot(ax=figure.add_subplot())
+    return figure
 
 
 def show(output: Output, found: Any) -> None:

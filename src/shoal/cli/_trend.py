@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import _runs
@@ -65,9 +64,8 @@ def trend(
     """
     from shoal.analysis._trend import trend as ask
 
-    with running("trend", speech, plain_csv=results.plain_csv) as output:
-        if results.out is not None:
-            _runs.refuse_existing(results.out, FILES, force=results.force)
+    with running("trend", speech, results) as output:
+        _runs.refuse_results(results, FILES)
         plan = {"read": f"reading {name_of(data)}", "trend": "smoothing"}
         with output.stages(plan):
             output.begin("read")
@@ -87,8 +85,7 @@ def trend(
                 random_state=work.seed,
             )
         output.found(found.to_dict())
-        if results.out is not None:
-            output.files = write(results.out, found, plain=output.plain_csv)
+        _runs.keep_found(output, results, FILES, found, drawn)
         output.show(shares_table(found))
         show_changes(output, output.data)
         output.show_files()
@@ -115,17 +112,15 @@ def read_order(
     return frame[name].to_numpy()[table.places]
 
 
-def write(out: Path, found: Any, *, plain: bool) -> list[Path]:
-    """Write the trend as a table, with all its numbers, and as a figure."""
+def drawn(found: Any) -> Any:
+    """The figure of a trend."""
     from matplotlib.figure import Figure
 
     from shoal.plots import plot_trend
 
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
     plot_trend(found, ax=figure.add_subplot())
-    with _runs.filled_folder(out) as place:
-        _runs.write_found(place, FILES, found, figure, plain=plain)
-    return [out / name for name in FILES]
+    return figure
 
 
 # ---- what is shown -------------------------------------------------------------------

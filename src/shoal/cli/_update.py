@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.cli import _runs
 from shoal.cli._adapt import describe_unknown, new_name
-from shoal.cli._current import current_records, drawn_intervals
+from shoal.cli._current import current_records, drawn_intervals, new_records
 from shoal.cli._messages import CommandError, read_json, write_json
 from shoal.cli._models import Loaded, Model, load_model, refuse_no_domains
 from shoal.cli._options import (
@@ -65,8 +65,7 @@ def update(
     are where the run found them, or given as --before.
     """
     plan = {"read": f"reading {name_of(data)}", "update": "updating"}
-    told = {"redact": results.redact, "plain_csv": results.plain_csv}
-    with running("update", speech, **told) as output:
+    with running("update", speech, results) as output:
         folder = results.out or _run_itself(model)
         in_place = results.out is None
         force = in_place or results.force
@@ -277,17 +276,14 @@ def write(
     details: dict[str, Any],
 ) -> None:
     """Write the run anew, whole or not at all."""
-    import shoal
     from shoal.cli._current import assignments_after
     from shoal.io import write_assignments
-    from shoal.io.model._models import read_manifest
 
     model = found.model
     model.class_history_ = list(getattr(loaded.model, "class_history_", []))
-    summary = read_manifest(loaded.path)["summary"] or {}
     frames = assignments_after(loaded, table, known, model, redact=output.redact)
     with _runs.filled_folder(folder, instead_of=_runs.FILES) as place:
-        shoal.save(model, place / _runs.MODEL, schema=loaded.schema, summary=summary)
+        loaded.save(model, place)
         records = updated_records(loaded, found)
         plain = output.plain_csv
         _runs.write_csv(place / _runs.PREVALENCE, records, plain=plain)
@@ -321,35 +317,38 @@ def details_of(
     }
 
 
+def learned_records(found: Any, one: Any) -> list[dict[str, Any]]:
+    """Records of a domain with new rows."""
+    n_rows, flag = one.n_rows + one.n_before, "new" if one.is_new else ""
+    how = {"level": found.level, "n_rows": n_rows, "flag": flag}
+    return new_records(one.name, found.class_names, one, **how)
+
+
 def updated_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
     """Records of prevalence.csv; of domains without new rows as they were."""
-    model = found.model
-    told = {str(one.name): one for one in found.domains}
+    model, told = found.model, {str(one.name): one for one in found.domains}
     before = {
         (record["domain"], record["class_id"]): record
         for record in current_records(loaded.path, loaded.model)
     }
     records = []
     for d, domain in enumerate(map(str, model.domains_.tolist())):
-        new = told.get(domain)
+        if domain in told:
+            records += learned_records(found, told[domain])
+            continue
         for y, name in enumerate(model.class_names_):
             old = before.get((domain, f"c{y}"), {})
             same = not found.new_class  # a class more changes the shares of all
-            interval = {key: old.get(key, "") if same else "" for key in ("lo", "hi")}
-            n_rows = old.get("n_rows", "")
-            if new is not None:
-                interval = {"lo": float(new.low[y]), "hi": float(new.high[y])}
-                n_rows = new.n_rows + new.n_before
             records.append(
                 {
                     "domain": domain,
                     "class_id": f"c{y}",
                     "class_name": str(name),
                     "estimate": float(model.prevalence_[d, y]),
-                    **interval,
-                    "level": found.level if new is not None else old.get("level", ""),
-                    "n_rows": n_rows,
-                    "flag": "new" if new is not None and new.is_new else "",
+                    **{key: old.get(key, "") if same else "" for key in ("lo", "hi")},
+                    "level": old.get("level", ""),
+                    "n_rows": old.get("n_rows", ""),
+                    "flag": "",
                 }
             )
     return records
@@ -357,21 +356,7 @@ def updated_records(loaded: Loaded, found: Any) -> list[dict[str, Any]]:
 
 def show(output: Output, found: Any) -> None:
     """The mixes that were learned, and what has changed."""
-    records = [
-        {
-            "domain": str(one.name),
-            "class_id": f"c{y}",
-            "class_name": name,
-            "estimate": float(one.prevalence[y]),
-            "lo": float(one.low[y]),
-            "hi": float(one.high[y]),
-            "level": found.level,
-            "n_rows": one.n_rows + one.n_before,
-            "flag": "new" if one.is_new else "",
-        }
-        for one in found.domains
-        for y, name in enumerate(found.class_names)
-    ]
+    records = [row for one in found.domains for row in learned_records(found, one)]
     said = found.findings or ["Nothing has changed."]
     if not found.looks_known:
         said.append(

@@ -1,5 +1,6 @@
 """CountMixture: classes of texts and cells, whose rows count words or genes."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from shoal.validation._rows import is_sparse
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(eq=False, repr=False)
 class CountMixture(SearchesBags):
     """Discover classes of documents or cells, one class each.
 
@@ -99,30 +101,17 @@ class CountMixture(SearchesBags):
     True
     """
 
-    def __init__(
-        self,
-        n_classes: int | None = None,
-        *,
-        weighting: str = "auto",
-        by: str = "auto",
-        n_components: int | None = None,
-        mixture: Any = None,
-        polish: bool = True,
-        domain_weight: Any = "equal",
-        check_identifiable: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.weighting = weighting
-        self.by = by
-        self.n_components = n_components
-        self.mixture = mixture
-        self.polish = polish
-        self.domain_weight = domain_weight
-        self.check_identifiable = check_identifiable
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_classes: int | None = None
+    _: KW_ONLY
+    weighting: str = "auto"
+    by: str = "auto"
+    n_components: int | None = None
+    mixture: Any = None
+    polish: bool = True
+    domain_weight: Any = "equal"
+    check_identifiable: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Discover the classes.

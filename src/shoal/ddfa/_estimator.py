@@ -1,7 +1,7 @@
 """DDFA: discriminate, discretize, factorize, adjust (Algorithms 1 and 2)."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -57,6 +57,7 @@ class StageSettings:
 SETTINGS = StageSettings()
 
 
+@dataclass(eq=False, repr=False)
 class DDFA(FitsRows, FittedStages):
     """Discover classes by the four stages of the paper.
 
@@ -152,32 +153,18 @@ class DDFA(FitsRows, FittedStages):
     (4, 3)
     """
 
-    def __init__(
-        self,
-        n_classes: int | None = None,
-        *,
-        discriminator: Any = "auto",
-        discretizer: Any = "kmeans",
-        factorizer: Any = "spa",
-        adjuster: Any = "likelihood",
-        cross_fit: int | None = 5,
-        calibration: str | None = None,
-        domain_weight: Any = "equal",
-        check_identifiable: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.discriminator = discriminator
-        self.discretizer = discretizer
-        self.factorizer = factorizer
-        self.adjuster = adjuster
-        self.cross_fit = cross_fit
-        self.calibration = calibration
-        self.domain_weight = domain_weight
-        self.check_identifiable = check_identifiable
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_classes: int | None = None
+    _: KW_ONLY
+    discriminator: Any = "auto"
+    discretizer: Any = "kmeans"
+    factorizer: Any = "spa"
+    adjuster: Any = "likelihood"
+    cross_fit: int | None = 5
+    calibration: str | None = None
+    domain_weight: Any = "equal"
+    check_identifiable: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _fit(self, X: Any, domains: Any, sample_weight: Any) -> Self:
         X, codes, rows = self._begin(X, domains, sample_weight)

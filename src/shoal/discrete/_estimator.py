@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ WORDS_PER_CLASS = 3
 NOVELTY_ROWS = 5_000
 
 
+@dataclass(eq=False, repr=False)
 class DiscreteMixture(FittedWords):
     """Discover classes among finitely many inputs: words in documents.
 
@@ -154,26 +156,15 @@ class DiscreteMixture(FittedWords):
            [0. , 0.6, 0.4]])
     """
 
-    def __init__(
-        self,
-        n_classes: Any = None,
-        *,
-        input: str = "rows",
-        representation: Any = None,
-        n_words: Any = None,
-        factorizer: Any = "em",
-        domain_weight: Any = "equal",
-        check_identifiable: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.input = input
-        self.representation = representation
-        self.n_words = n_words
-        self.factorizer = factorizer
-        self.domain_weight = domain_weight
-        self.check_identifiable = check_identifiable
-        self.random_state = random_state
+    n_classes: Any = None
+    _: KW_ONLY
+    input: str = "rows"
+    representation: Any = None
+    n_words: Any = None
+    factorizer: Any = "em"
+    domain_weight: Any = "equal"
+    check_identifiable: bool = True
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Discover the classes.

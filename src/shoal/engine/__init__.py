@@ -12,7 +12,7 @@ from shoal.engine._local import (
     run_here,
     run_in_processes,
 )
-from shoal.engine._ray import run_on_ray, run_on_ray_data
+from shoal.engine._ray import run_on_ray
 
 __all__ = ["Failure", "Outcome", "iterate_runs", "map_runs"]
 
@@ -20,7 +20,6 @@ ENGINES: Mapping[str, Callable[[Function, Iterable[Any], Room], Numbered]] = {
     "here": run_here,
     "processes": run_in_processes,
     "ray": run_on_ray,
-    "ray-data": run_on_ray_data,
 }
 
 
@@ -44,10 +43,9 @@ def map_runs(
     items : iterable
         Taken one by one, when a worker is free: a generator can decide as late as
         that what is left to do.
-    where : {"here", "processes", "ray", "ray-data"}, default="here"
+    where : {"here", "processes", "ray"}, default="here"
         In this process, one after the other; in processes of this machine; as tasks
-        of a Ray cluster; as blocks of a Ray data set, which takes all items at the
-        start. Workers compute with one thread each.
+        of a Ray cluster. Workers compute with one thread each.
     on_result : callable, default=None
         Called in this process with every outcome as it comes.
     address : str, default=None
@@ -98,7 +96,7 @@ def iterate_runs(
     if where not in ENGINES:
         raise ValueError(f"where must be one of {list(ENGINES)}, got {where!r}")
     wanted = Room(**room)
-    if wanted.address is not None and not where.startswith("ray"):
+    if wanted.address is not None and where != "ray":
         raise ValueError(
             f"address={wanted.address!r} needs where='ray', got where={where!r}"
         )

@@ -11,8 +11,6 @@ from typing import Any
 
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 
-from shoal.validation import check_whole
-
 # ---- what all engines share ----------------------------------------------------------
 
 
@@ -61,6 +59,9 @@ class Room:
     retries: int = 2
 
     def __post_init__(self) -> None:
+        # not above: a worker, which imports this file, begins without scikit-learn
+        from shoal.validation import check_whole
+
         if self.workers is not None:
             check_whole(1, workers=self.workers)
         if self.gpu_share is not None and not 0 < self.gpu_share <= 1:

@@ -75,7 +75,8 @@ def _machine() -> str:
 
 def sweep(path: Path) -> None:
     """Remove what processes that were killed on this machine left of a file."""
-    mine = rf"\.{re.escape(path.stem)}\.{_machine()}_(\d+)_\w+\.tmp"
+    # once more for each writer that another one called
+    mine = rf"\.+{re.escape(path.stem)}(?:\.{_machine()}_(\d+)_\w+\.tmp)+"
     known = re.compile(mine + re.escape(path.suffix))
     if os.name != "posix" or not path.parent.is_dir():
         return  # elsewhere there is no asking whether a process lives

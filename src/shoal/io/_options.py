@@ -37,7 +37,7 @@ class FileOptions:
     sheet: Text = told(None, "Sheet of an Excel workbook.", metavar="NAME")
     sep: Text = told(None, "Separator of a CSV file, if it is not found.")
     decimal: Text = told(None, "Decimal sign, if it is not found.", metavar=".|,")
-    encoding: str = told("utf-8", "Of a text file.")
+    encoding: str = told("utf-8", "Of a text file, if it is not found.")
     na: Sequence[str] = told((), "Cell that means missing (repeatable).")
     na_only: bool = told(False, "Only --na and empty cells are missing, not NA or -.")
     drop_missing_domain: bool = told(False, "Leave out rows without domain.")

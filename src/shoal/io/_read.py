@@ -66,7 +66,7 @@ def read(
     Parameters
     ----------
     data : path, list of paths, "-", or a table
-        A file (csv, tsv, jsonl, also .gz; parquet; feather or arrow; xlsx; dta;
+        A file (csv, tsv, txt, jsonl, also .gz; parquet; feather or arrow; xlsx; dta;
         sas7bdat, xpt; npy; npz; h5ad; mtx), a folder ``root/<domain>/...`` of images or
         of .txt files, several files (one domain each, named after the file), ``"-"``
         for CSV on standard input, or a pandas, polars or pyarrow table, AnnData object,
@@ -99,7 +99,8 @@ def read(
         Of an Excel workbook with several.
     format, sep, decimal, encoding : str
         Where the file's name or content does not tell. Commas, semicolons, tabs and
-        bars are found as separators, and decimal commas (3,5) as well as points.
+        bars are found as separators, decimal commas (3,5) as well as points, and
+        UTF-16 and cp1252 (with a warning) as well as UTF-8.
     na : sequence of str, default=()
         Further cells that mean "no value".
     na_only : bool, default=False
@@ -190,7 +191,7 @@ class Tabulation:
         elif options.domain_file is not None:
             options = replace(options, domain="domain")
         self.content, self.options = content, options
-        self.messages: list[Message] = []
+        self.messages: list[Message] = list(content.messages)
         self.kind = "counts" if options.counts else content.kind
         if self.kind == "table" and options.text is not None:
             self.kind = "text"

@@ -291,10 +291,8 @@ class Running:
             warnings.warn(CodedWarning(one.code, one.text, one.hint), stacklevel=3)
 
     def _outcomes(self, task: Task, parts: list[Part]) -> Numbered:
-        place, workers = self.where, self.where.workers
-        if place.engine == "ray":
-            name = "ray-data"
-        else:
+        place, workers, name = self.where, self.where.workers, "ray"
+        if place.engine != "ray":
             n_workers = min(workers or self._usual_workers(), len(parts))
             name = "processes" if n_workers > 1 else "here"
         return iterate_runs(task, parts, name, address=place.address, workers=workers)

@@ -1,6 +1,7 @@
 """K-means by scikit-learn or faiss, over all rows or a sample that is said aloud."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -108,6 +109,7 @@ def kmeans(
     return discretizer.cluster_centers_, discretizer.labels_
 
 
+@dataclass(eq=False, repr=False)
 class KMeansDiscretizer(DiscretizerBase):
     """K-means; its centers are found on a stated sample where there are many rows.
 
@@ -157,26 +159,15 @@ class KMeansDiscretizer(DiscretizerBase):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 5,
-        max_iter: int = 100,
-        metric: str = "euclidean",
-        engine: str = "sklearn",
-        max_samples: int | None = MAX_SAMPLES,
-        max_points_per_centroid: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.metric = metric
-        self.engine = engine
-        self.max_samples = max_samples
-        self.max_points_per_centroid = max_points_per_centroid
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 5
+    max_iter: int = 100
+    metric: str = "euclidean"
+    engine: str = "sklearn"
+    max_samples: int | None = MAX_SAMPLES
+    max_points_per_centroid: int | None = None
+    random_state: Any = None
 
     def _learn(self, points: Array, weight: Array | None) -> None:
         self._check_settings()

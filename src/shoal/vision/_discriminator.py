@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +54,7 @@ VIEWS: dict[str, Callable[[int], Augmentation]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ImageDiscriminator(ImageInput, DomainClassifier):
     """A convolutional network that tells the domains of images apart.
 
@@ -129,42 +131,23 @@ class ImageDiscriminator(ImageInput, DomainClassifier):
     # Rows are images here: DDFA must not set constant pixels aside.
     needs_all_columns = True
 
-    def __init__(
-        self,
-        backbone: Any = None,
-        *,
-        dropout: float = 0.0,
-        norms: str = "anew",
-        epochs: int = 15,
-        batch_size: int = 512,
-        learning_rate: float | Sequence[float] = 1e-4,
-        head_factor: float = 1.0,
-        decay: float = 0.97,
-        weight_decay: float = 0.0,
-        view: str | Augmentation = "weak",
-        valid_share: float = 0.1,
-        image_shape: tuple[int, ...] | None = None,
-        device: Any = None,
-        compile: bool | str = False,
-        progress: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.backbone = backbone
-        self.dropout = dropout
-        self.norms = norms
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.head_factor = head_factor
-        self.decay = decay
-        self.weight_decay = weight_decay
-        self.view = view
-        self.valid_share = valid_share
-        self.image_shape = image_shape
-        self.device = device
-        self.compile = compile
-        self.progress = progress
-        self.random_state = random_state
+    backbone: Any = None
+    _: KW_ONLY
+    dropout: float = 0.0
+    norms: str = "anew"
+    epochs: int = 15
+    batch_size: int = 512
+    learning_rate: float | Sequence[float] = 1e-4
+    head_factor: float = 1.0
+    decay: float = 0.97
+    weight_decay: float = 0.0
+    view: str | Augmentation = "weak"
+    valid_share: float = 0.1
+    image_shape: tuple[int, ...] | None = None
+    device: Any = None
+    compile: bool | str = False
+    progress: bool = False
+    random_state: Any = None
 
     def fit(
         self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None

@@ -251,6 +251,8 @@ class ImageInput:
     """For estimators whose rows are images, flattened where ``image_shape`` says so."""
 
     image_shape: tuple[int, ...] | None
+    # Rows of each domain in fit; a model from a file or from parts does not know them.
+    _counts: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

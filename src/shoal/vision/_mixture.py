@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -42,6 +43,7 @@ Array = np.ndarray[Any, Any]
 FROZEN, TUNING = 0, 1  # streams of random numbers
 
 
+@dataclass(eq=False, repr=False)
 class ImageMixture(ImageInput, LatentShiftEstimator):
     """Discover classes of images as the hidden step between an image and its domain.
 
@@ -118,45 +120,23 @@ class ImageMixture(ImageInput, LatentShiftEstimator):
     shoal.vision.ImageDiscriminator : A network for :class:`~shoal.DDFA`.
     """
 
-    # Rows of each domain in fit; a model from a file or from parts does not know them.
-    _counts: Array | None = None
-
-    def __init__(
-        self,
-        n_classes: int | None = None,
-        *,
-        backbone: Any = None,
-        mixture: DomainMixture | None = None,
-        n_components: int | None = 128,
-        fine_tuning: FineTuning | Sequence[FineTuning] | None = FineTuning(),  # noqa: B008
-        n_starts: int = 1,
-        valid_share: float = 0.1,
-        doubt: float = 1.0,
-        refit: bool = False,
-        image_shape: tuple[int, ...] | None = None,
-        domain_weight: Any = "equal",
-        check_identifiable: bool = True,
-        device: Any = None,
-        compile: bool | str = False,
-        progress: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.backbone = backbone
-        self.mixture = mixture
-        self.n_components = n_components
-        self.fine_tuning = fine_tuning
-        self.n_starts = n_starts
-        self.valid_share = valid_share
-        self.doubt = doubt
-        self.refit = refit
-        self.image_shape = image_shape
-        self.domain_weight = domain_weight
-        self.check_identifiable = check_identifiable
-        self.device = device
-        self.compile = compile
-        self.progress = progress
-        self.random_state = random_state
+    n_classes: int | None = None
+    _: KW_ONLY
+    backbone: Any = None
+    mixture: DomainMixture | None = None
+    n_components: int | None = 128
+    fine_tuning: FineTuning | Sequence[FineTuning] | None = FineTuning()
+    n_starts: int = 1
+    valid_share: float = 0.1
+    doubt: float = 1.0
+    refit: bool = False
+    image_shape: tuple[int, ...] | None = None
+    domain_weight: Any = "equal"
+    check_identifiable: bool = True
+    device: Any = None
+    compile: bool | str = False
+    progress: bool = False
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, *, domains: Any = None) -> Self:
         """Discover the classes.

@@ -8,10 +8,9 @@
 
   // ---- words of the commands, for those who have no terminal and no folders ---------
   const plain = (text) => text.replace(/"[^"]*[/\\]\d{8}-\d{6}-[0-9a-f]{6}[/\\]/g, '"');
-  const advice = (hint) => {
-    const left = (hint ?? "").replace(/ \([^()]*--[^()]*\)/g, "");
-    return left.includes("--") ? "" : left;
-  };
+  // a hint may name several ways; those that are options of a command are none here
+  const advice = (hint) => (hint ?? "").replace(/ \([^()]*--[^()]*\)/g, "")
+    .split(/, or |; /).filter((way) => !way.includes("--")).join("; ");
 
   // ---- speaking with the server ----------------------------------------------------
   async function ask(path, options = {}) {
@@ -185,13 +184,15 @@
 
   // ---- 4. the result -----------------------------------------------------------------
   const VERDICTS = { clear: ["clear", "✓ Clear: no check found a sign of a problem"], caution: ["caution", "⚠ Use with caution"], "do not use": ["bad", "✕ Do not use"] };
+  const FILES = { "report.html": "Report", "prevalence.csv": "Shares", "assignments.csv": "Class of every row", "results.zip": "Everything" };
   function showResult(known) {
     const [kind, words] = VERDICTS[known.verdict] ?? ["", known.verdict];
     get("result-title").textContent = `${known.classes.length} classes in ${known.name}`;
     get("verdict").textContent = words;
     get("verdict").className = `verdict ${kind}`;
-    const sentence = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
-    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [plain(text), advice(hint)].map(sentence).join(" "))];
+    const ended = (text) => text && (/[.!?]$/.test(text) ? text : `${text}.`);
+    const capital = (text) => text && text[0].toUpperCase() + text.slice(1);
+    const remarks = [known.evidence, ...known.messages.map(({ text, hint }) => [plain(text), capital(advice(hint))].map(ended).join(" "))];
     get("remarks").replaceChildren(...remarks.map((text) => make("li", text)));
     const names = Object.fromEntries(known.classes.map((one) => [one.id, one.name]));
     const head = make("thead"), body = make("tbody");
@@ -215,9 +216,12 @@
       return field;
     }), make("button", "Save names", { class: "primary" }));
     get("named").textContent = "";
-    const files = ["results.zip", ...known.files.filter((name) => name !== "run.json")];
-    get("files").replaceChildren(...files.map((name) =>
-      make("a", name === "results.zip" ? "Everything (results.zip)" : name, { href: `jobs/${job}/files/${encodeURIComponent(name)}`, download: name })));
+    const link = (name, text) => make("a", text, { href: `jobs/${job}/files/${encodeURIComponent(name)}`, download: name });
+    const rest = known.files.filter((name) => name !== "run.json" && !(name in FILES));
+    get("files").replaceChildren(...Object.entries(FILES)
+      .filter(([name]) => name === "results.zip" || known.files.includes(name))
+      .map(([name, text]) => link(name, `${text} (${name})`)));
+    get("more-files").replaceChildren(...rest.map((name) => link(name, name)));
     const address = `jobs/${job}/report.html`;
     get("open-report").href = address;
     get("report").src = `${address}?${Date.now()}`; // names may have changed

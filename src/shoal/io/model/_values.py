@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from shoal.io._settings import LOADING
@@ -337,7 +338,7 @@ class Reader:
         check_widths(values)
         check_classes(values)
         one_job(values)
-        if dataclasses.is_dataclass(cls):
+        if not issubclass(cls, BaseEstimator) and dataclasses.is_dataclass(cls):
             return cls(**values)  # type: ignore[operator]
         parameters = set(inspect.signature(cls).parameters)
         absent = sorted(parameters - set(values))

@@ -9,7 +9,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,12 +21,15 @@ from shoal.io._notation import has_commas
 from shoal.io._options import SourceOptions
 from shoal.io._settings import READING
 from shoal.io.source._format import Content, Format, refuse_disguised, sampled
+from shoal.io.table._table import Message
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Enough for any header, and for a look at the first row.
 HEAD_BYTES = 1 << 20
 # Enough to see how long a line is.
 LOOK_BYTES = 1 << 16
+
+DEFAULT, WESTERN = "utf-8", "cp1252"
 
 # Before pandas 3.1, numbers are off by some last digits unless one asks; since then,
 # asking is deprecated.
@@ -43,11 +46,12 @@ def read_delimited(file: File, options: SourceOptions) -> Content:
     if options.sample is not None:
         frames = csv_chunks(file, options, layout, batch_rows=READING.batch_rows)
         frame = sampled(frames, options.sample, options.seed)
-        return Content(frame=frame, decimal=layout.found_decimal)
-    if isinstance(file, Path):
-        check_memory(_n_cells(file, options, layout.separator), f'"{file}"')
-    frame = next(csv_chunks(file, options, layout, batch_rows=None))
-    return Content(frame=frame, decimal=layout.found_decimal)
+    else:
+        if isinstance(file, Path):
+            check_memory(_n_cells(file, options, layout.separator), f'"{file}"')
+        frame = next(csv_chunks(file, options, layout, batch_rows=None))
+    told = layout.messages(file, options)
+    return Content(frame=frame, decimal=layout.found_decimal, messages=told)
 
 
 def csv_chunks(
@@ -74,7 +78,7 @@ def csv_chunks(
         Columns whose cells stay text; None for those that the options name.
     """
     layout = look(file, options) if layout is None else layout
-    header = layout.header
+    header, options = layout.header, replace(options, encoding=layout.encoding)
     as_text = options.text_columns if as_text is None else as_text
     n_rows = 0
     with _opened(file) as handle:
@@ -125,12 +129,24 @@ class Layout:
     found_decimal : str or None
         The same, where the lines show it: points are no evidence, whole numbers may
         follow.
+    encoding : str
     """
 
     header: list[str]
     separator: str
     decimal: str
     found_decimal: str | None
+    encoding: str
+
+    def messages(self, file: File, options: SourceOptions) -> tuple[Message, ...]:
+        """W147 where the encoding is a guess."""
+        if self.encoding == options.encoding or self.encoding != WESTERN:
+            return ()
+        text = (
+            f'"{name_of(file)}" is not UTF-8; it is read as {WESTERN} (Western Europe)'
+        )
+        hint = "add --encoding (cp1250, cp1251, ...) if names or words look wrong"
+        return (Message("W147", text, hint),)
 
 
 def look(file: File, options: SourceOptions) -> Layout:
@@ -144,9 +160,8 @@ def look(file: File, options: SourceOptions) -> Layout:
         head = handle.read(HEAD_BYTES)
         while not has_end(head) and (more := handle.read(HEAD_BYTES)):
             head += more
-        # Cut off inside a character, a head must not look broken: not "final".
-        text = codecs.getincrementaldecoder(options.encoding)().decode(head)
-        text = text.removeprefix("\ufeff")
+        encoding = _encoding_of(head, options)
+        text = _decoded(head, encoding).removeprefix("\ufeff")
         separator = told or _find_separator(text, usual)
         header = next(_rows(text, separator), [])
     if not header or not text.strip():
@@ -155,9 +170,8 @@ def look(file: File, options: SourceOptions) -> Layout:
         )
     _check_separator(header, separator)
     decimal = options.decimal or _find_decimal(text, separator, options)
-    return Layout(
-        check_names(f'"{name_of(file)}"', header), separator, decimal or ".", decimal
-    )
+    names = check_names(f'"{name_of(file)}"', header)
+    return Layout(names, separator, decimal or ".", decimal, encoding)
 
 
 def read_header(file: File, options: SourceOptions) -> list[str]:
@@ -333,12 +347,36 @@ def _check_encoding(options: SourceOptions) -> None:
         raise InputError("E143", text, hint) from error
 
 
+def _encoding_of(head: bytes, options: SourceOptions) -> str:
+    """The encoding of a file of which nobody told one, by its first bytes.
+
+    Spreadsheets write UTF-8, UTF-16 with its mark or, under Western Europe's Windows,
+    cp1252. There letters beyond ASCII stand alone or in pairs among others; words made
+    of such letters are of another alphabet, which nothing here can name.
+    """
+    if options.encoding != DEFAULT:
+        return options.encoding
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    with contextlib.suppress(UnicodeError):
+        _decoded(head, DEFAULT)
+        return DEFAULT
+    if re.search(rb"[\x80-\xff]{3}|[\0-\x08\x0e-\x1f]", head):
+        return DEFAULT
+    with contextlib.suppress(UnicodeError):
+        _decoded(head, WESTERN)
+        return WESTERN
+    return DEFAULT
+
+
+def _decoded(head: bytes, encoding: str) -> str:
+    # Cut off inside a character, a head must not look broken: not "final".
+    return codecs.getincrementaldecoder(encoding)().decode(head)
+
+
 def _undecodable(file: File, options: SourceOptions) -> InputError:
-    hint = "add --encoding latin-1, or save the file as UTF-8"
+    hint = "add --encoding (cp1252, cp1250, cp1251, ...), or save the file as UTF-8"
     with _opened(file) as handle:
-        if handle.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            hint = "add --encoding utf-16"
-        handle.seek(0)
         for number, line in enumerate(handle, start=1):
             try:
                 line.decode(options.encoding)
@@ -351,7 +389,7 @@ def _undecodable(file: File, options: SourceOptions) -> InputError:
 
 
 def _encoding_name(options: SourceOptions) -> str:
-    return "UTF-8" if options.encoding == "utf-8" else options.encoding
+    return "UTF-8" if options.encoding == DEFAULT else options.encoding
 
 
 def _unparsable(
@@ -379,7 +417,11 @@ def _unparsable(
 
 
 def _pieces(file: File, options: SourceOptions, **how: Any) -> Iterator[Content]:
-    return (Content(frame=frame) for frame in csv_chunks(file, options, **how))
+    layout = look(file, options)
+    told = layout.messages(file, options)
+    for frame in csv_chunks(file, options, layout, **how):
+        yield Content(frame=frame, messages=told)
+        told = ()
 
 
 def _n_lines(path: Path) -> float | None:
@@ -394,11 +436,12 @@ def _n_lines(path: Path) -> float | None:
 CSV, TSV = (
     Format(
         name,
-        (f".{name}", f".{name}.gz"),
+        tuple(f".{ending}{packed}" for ending in endings for packed in ("", ".gz")),
         read=read_delimited,
         pieces=_pieces,
         columns=read_header,
         n_rows=_n_lines,
     )
-    for name in ("csv", "tsv")
+    # spreadsheets call text with tabs .txt; separators are found in any of them
+    for name, endings in {"csv": ("csv", "txt"), "tsv": ("tsv", "tab")}.items()
 )

@@ -79,7 +79,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
         raise InputError(
             "E102",
             f'cannot tell the format of "{path}"',
-            f"add --format {'|'.join(FORMATS)}",
+            f"add --format {'|'.join(FORMATS)}, or give its name the usual ending",
         )
     return found
 
@@ -156,7 +156,12 @@ def _several(paths: Any, options: SourceOptions) -> Content:
         part.frame[columns].assign(**({by_file: name} if by_file else {}))
         for name, part in zip(file_names(paths), parts, strict=True)
     ]
-    content = Content(frame=pd.concat(frames, ignore_index=True), by_file=by_file)
+    content = Content(
+        frame=pd.concat(frames, ignore_index=True),
+        by_file=by_file,
+        messages=tuple(message for part in parts for message in part.messages),
+        decimal=next((part.decimal for part in parts if part.decimal), None),
+    )
     source = _source(
         content,
         join([part.source["fingerprint"] for part in parts], 1_000),

@@ -294,14 +294,20 @@ def spelled(
     return InputError("E119", f'"{name}" has {what} (row {first}: "{cell}")', hint)
 
 
-def words_among_numbers(mixed: list[Mixed]) -> InputError:
-    """E119 for words in columns of numbers, of all of them at once."""
+def words_among_numbers(mixed: list[Mixed], impute: str | None) -> InputError:
+    """E119 for words in columns of numbers, of all of them at once.
+
+    Where they are too many to be filled in unasked, the hint asks for that as well.
+    """
     told = [one.described for one in mixed[:SHOWN]]
     more = f" and {n_of(len(mixed) - SHOWN, 'more column')}" * (len(mixed) > SHOWN)
     cells = list(dict.fromkeys(cell for one in mixed for cell in one.words))
     # a cell that is not shown as it is could not be named so
     tellable = len(cells) <= SHOWN and all(cell == short(cell) for cell in cells)
     named = " ".join(f"--na {shlex.quote(cell)}" for cell in cells)
+    lacks = max((one.wrong | pd.isna(one.text)).mean() for one in mixed)
+    if impute is None and lacks > READING.most_filled:
+        named += " --impute median"
     hint = f"{named} or clean the rows" if tellable else "clean the rows"
     return InputError("E119", "; ".join(told) + more, hint)
 

@@ -190,7 +190,7 @@ def plan_columns(
             check_flat(name, series)
             _decide(plan, name, series, options)
     if plan.mixed:
-        raise words_among_numbers(plan.mixed)
+        raise words_among_numbers(plan.mixed, options.impute)
     if not plan.features:
         raise _nothing_left(plan)
     _tell_gaps(plan)

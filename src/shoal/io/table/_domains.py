@@ -121,13 +121,21 @@ def domain_candidates(
     for name in known:
         n_values, n_rows = frame[name].nunique(), len(frame)
         most = READING.most_candidates
-        if is_number(frame[name]):
+        if _of_numbers(frame[name]):
             most = READING.most_candidate_numbers
         sensible = 2 <= n_values <= min(most, n_rows // 2)
         if sensible and not looks_like_label(name, n_values, n_rows, known):
             found.append((name, n_values))
     found = [one for one in found if one[1] > 2 or _names_place(one[0])] or found
     return sorted(found, key=lambda one: not _names_place(one[0]))
+
+
+def _of_numbers(series: pd.Series) -> bool:
+    """Whether most cells are numbers, as of results with "n.d." and "<3" among them."""
+    if is_number(series):
+        return True
+    cells = series.dropna().astype(str).str.replace(",", ".")
+    return bool(pd.to_numeric(cells, errors="coerce").notna().mean() > 0.5)
 
 
 def ask_for_domain(

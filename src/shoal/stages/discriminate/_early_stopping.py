@@ -6,6 +6,7 @@ which is the wrong quantity for q(d|x).
 """
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -91,6 +92,7 @@ class _EarlyStopped(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStoppedMLP(_EarlyStopped):
     """A network trained on T that keeps the epoch with the best loss on V.
 
@@ -132,26 +134,15 @@ class EarlyStoppedMLP(_EarlyStopped):
     True
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: tuple[int, ...] = (64, 64, 64),
-        *,
-        alpha: float = 0.1,
-        batch_size: int = 128,
-        learning_rate_init: float = 3e-3,
-        max_epochs: int = 100,
-        patience: int | None = 5,
-        validation_fraction: float = 0.1,
-        random_state: Any = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    hidden_layer_sizes: tuple[int, ...] = (64, 64, 64)
+    _: KW_ONLY
+    alpha: float = 0.1
+    batch_size: int = 128
+    learning_rate_init: float = 3e-3
+    max_epochs: int = 100
+    patience: int | None = 5
+    validation_fraction: float = 0.1
+    random_state: Any = None
 
     def _proba(self, X: Array) -> Array:
         return np.asarray(self.network_.predict_proba(X))
@@ -187,6 +178,7 @@ class EarlyStoppedMLP(_EarlyStopped):
         self.n_iter_ = len(losses)
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStoppedBoosting(_EarlyStopped):
     """LightGBM trees on T, as many as give the best loss on V.
 
@@ -211,22 +203,13 @@ class EarlyStoppedBoosting(_EarlyStopped):
         Number of rounds kept.
     """
 
-    def __init__(
-        self,
-        max_rounds: int = 300,
-        *,
-        learning_rate: float = 0.1,
-        num_leaves: int = 15,
-        patience: int = 10,
-        validation_fraction: float = 0.1,
-        random_state: Any = None,
-    ) -> None:
-        self.max_rounds = max_rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    max_rounds: int = 300
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    num_leaves: int = 15
+    patience: int = 10
+    validation_fraction: float = 0.1
+    random_state: Any = None
 
     def _proba(self, X: Array) -> Array:
         return np.asarray(self.booster_.predict(X))

@@ -1,5 +1,6 @@
 """The first stage as one scikit-learn classifier of domains."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from shoal.validation._domains import check_sample_weight
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(eq=False, repr=False)
 class Discriminator(DomainClassifier):
     """A model of q(d|x), with out-of-fold probabilities of its training rows.
 
@@ -107,22 +109,13 @@ class Discriminator(DomainClassifier):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = "auto",
-        *,
-        cross_fit: int | None = 5,
-        calibration: str | None = None,
-        domain_weight: Any = "equal",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cross_fit = cross_fit
-        self.calibration = calibration
-        self.domain_weight = domain_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    estimator: Any = "auto"
+    _: KW_ONLY
+    cross_fit: int | None = 5
+    calibration: str | None = None
+    domain_weight: Any = "equal"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(
         self, X: Any, y: Any = None, *, domains: Any = None, sample_weight: Any = None

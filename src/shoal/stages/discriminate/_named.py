@@ -1,6 +1,7 @@
 """Discriminators by short name, and the features that linear models use."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ class _Columns(TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class RBFFeatures(_Columns):
     """The columns of X, followed by Gaussian RBFs at k-means centres.
 
@@ -59,16 +61,10 @@ class RBFFeatures(_Columns):
     width_ : float
     """
 
-    def __init__(
-        self,
-        n_centers: int = 100,
-        *,
-        max_samples: int = 10_000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.max_samples = max_samples
-        self.random_state = random_state
+    n_centers: int = 100
+    _: KW_ONLY
+    max_samples: int = 10_000
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Place the centres; ``y`` is ignored."""

@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -236,6 +236,7 @@ def factorize(
     return describe(solution, table, weight, method)
 
 
+@dataclass(eq=False, repr=False)
 class Factorizer(BaseEstimator):
     """Estimator around :func:`factorize`.
 
@@ -269,24 +270,14 @@ class Factorizer(BaseEstimator):
            [0.7, 0.3]])
     """
 
-    def __init__(
-        self,
-        n_classes: int = 2,
-        method: str = "em",
-        *,
-        options: dict[str, Any] | None = None,
-        domain_weight: ArrayLike | None = None,
-        allow_fewer: bool = False,
-        check_identifiable: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.method = method
-        self.options = options
-        self.domain_weight = domain_weight
-        self.allow_fewer = allow_fewer
-        self.check_identifiable = check_identifiable
-        self.random_state = random_state
+    n_classes: int = 2
+    method: str = "em"
+    _: KW_ONLY
+    options: dict[str, Any] | None = None
+    domain_weight: ArrayLike | None = None
+    allow_fewer: bool = False
+    check_identifiable: bool = True
+    random_state: Any = None
 
     def fit(self, cluster_given_domain: ArrayLike, y: Any = None) -> Self:
         """Factorize a table of shape (n_domains, n_clusters); ``y`` is ignored."""
