@@ -513,6 +513,23 @@ def texts(name: str = "text") -> str:
     )
 
 
+def bags() -> str:
+    """Bags of one topic each: both estimators of counts, and intervals."""
+    record = json.loads((RESULTS / "bags.json").read_text())
+    kinds = {"inf": "words independent", "100.0": "words come together"}
+    header = ["bags of one topic", "problems", "CountMixture", "at least .95"]
+    header += ["DiscreteMixture", "intervals cover", "verdicts"]
+    rows = []
+    for one in record["summary"]:
+        told = ", ".join(f"{n} {word}" for word, n in one["verdicts"].items() if n)
+        right = f"{one['accuracy']['CountMixture']:.3f}"
+        words = f"{one['accuracy']['DiscreteMixture']:.3f}"
+        n, many = str(one["problems"]), str(one["at_least_.95"])
+        cover = f"{one['coverage']:.3f}"
+        rows.append([kinds[one["together"]], n, right, many, words, cover, told])
+    return table(header, rows)
+
+
 def spreads(lines: dict[str, dict[str, list[float]]]) -> str:
     """Mean and standard deviation of every method, one line for each set of data."""
     methods = list(next(iter(lines.values())))
@@ -583,7 +600,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/real_data.md": {"organic": organic},
     "docs/images.md": {"ready": ready},
     "docs/anndata.md": {"cells": types_of_cells},
-    "docs/texts.md": {"texts": texts, "fresh texts": partial(texts, "text_fresh")},
+    "docs/texts.md": {
+        "texts": texts,
+        "fresh texts": partial(texts, "text_fresh"),
+        "bags": bags,
+    },
     "docs/when_it_fails.md": {"failures": failures, "wide": wide},
     "docs/benchmarks.md": {
         "confirmation": confirmation,

@@ -103,7 +103,7 @@ def in_order(model: Any) -> Any:
     return model.prevalence_[[list(model.domains_).index(place) for place in PLACES]]
 
 
-# ---- the ecologist: semicolons, decimal commas, gaps -- needs no correction ----------
+# ---- the ecologist: semicolons, decimal commas, umlauts, gaps: needs no correction ---
 
 
 def plots_csv(rows: pd.DataFrame) -> None:
@@ -113,8 +113,9 @@ def plots_csv(rows: pd.DataFrame) -> None:
     text.loc[3::40, "size"] = "-"
     text.loc[7::50, "mass"] = "n/a"
     text.loc[::9, "site"] += " "
-    text.to_csv("plots.csv", sep=";", index=False)
-    text.iloc[:40].to_csv("new.csv", sep=";", index=False)
+    text = text.rename(columns={"size": "Größe"})
+    for name, part in {"plots.csv": text, "new.csv": text.iloc[:40]}.items():
+        part.to_csv(name, sep=";", index=False, encoding="cp1252")
 
 
 def test_an_ecologist(rows: pd.DataFrame, person: Person) -> None:
@@ -123,10 +124,11 @@ def test_an_ecologist(rows: pd.DataFrame, person: Person) -> None:
     seen = json.loads(person.run("check", *told, "--json"))["data"]
     assert seen["domains"] == dict.fromkeys(sorted(PLACES), N_ROWS // 4)
     roles = {one["name"]: one["role"] for one in seen["columns"]}
-    assert roles == {"site": "domain", "size": "feature", "mass": "feature"}
+    assert roles == {"site": "domain", "Größe": "feature", "mass": "feature"}
     document = json.loads(person.run("fit", *told, *QUICK, "--out", "run", "--json"))
     said = {one["code"]: one["text"] for one in document["messages"]}
-    assert "(size 10, mass 8)" in said["W149"]  # what was filled in, and counted
+    assert "is not UTF-8" in said["W147"]
+    assert "(Größe 10, mass 8)" in said["W149"]  # what was filled in, and counted
     check_mix(mix_of("run"))
     person.run("predict", "run", "new.csv", "--out", "new-classes.csv")
     assert len(pd.read_csv("new-classes.csv")) == 40

@@ -6,11 +6,28 @@ from numpy.testing import assert_allclose
 
 from shoal.datasets import load_penguins, make_latent_shift
 from shoal.density import DensityMixture, shift_and_drift
-from shoal.density._choose import Chosen, Judged, best_kind, judge, one_shape, take
+from shoal.density._choose import (
+    Chosen,
+    Judged,
+    best_kind,
+    class_moves,
+    inside_domains,
+    judge,
+    moving,
+    one_shape,
+    take,
+)
 from shoal.density._em import expect
 from shoal.density._evidence import column_log_densities
 from shoal.density._gaussian import Rows, find_gaps
-from shoal.density._starts import DensityOptions
+from shoal.density._starts import (
+    DensityOptions,
+    best_fit,
+    climb_from,
+    continue_from,
+    make_prior,
+)
+from shoal.metrics import matched_accuracy
 from shoal.probability import HeldOut
 
 
@@ -78,6 +95,22 @@ def test_classes_in_pieces_are_no_drift():
     assert DensityMixture(5, n_init=4, random_state=0).fit(X, domains).drift_ is None
 
 
+def test_classes_of_unlike_shapes_do_not_drift():
+    """Under one covariance for all they seem to, however many classes there are."""
+    rng = np.random.default_rng(1)
+    mixes, domains = rng.dirichlet(np.ones(3), size=6), np.arange(1800) % 6
+    labels = np.array([rng.choice(3, p=mixes[domain]) for domain in domains])
+    turns = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(3)]
+    X = rng.normal(size=(1800, 4)) * np.geomspace(0.2, 6, 4)
+    X = np.stack([turns[label] @ row for label, row in zip(labels, X, strict=True)])
+    X += 2 * rng.normal(size=(3, 4))[labels]
+    rigid = DensityMixture(3, covariance="tied", n_init=4, random_state=0)
+    assert rigid.fit(X, domains).drift_ is not None
+    model = DensityMixture(3, n_init=4, random_state=0).fit(X, domains)
+    assert model.covariance_ == "full"
+    assert model.drift_ is None
+
+
 def test_under_strong_drift_one_covariance_speaks(seed):
     """Domains that move further than their mixes do are no judges of shapes."""
     rng, domains = np.random.default_rng(seed), np.arange(1600) % 4
@@ -90,6 +123,65 @@ def test_under_strong_drift_one_covariance_speaks(seed):
     assert model.covariance_ == "tied"
     same = np.mean(model.labels_ == labels)
     assert max(same, 1 - same) > 0.8
+
+
+def drugged(seed, n=100, k=4, p=6, r=6):
+    """Half of the domains have had a drug, which moves each class by its own way."""
+    rng = np.random.default_rng(seed)
+    means = np.r_[np.zeros((1, p)), 3 * np.eye(k - 1, p)]
+    effect = rng.normal(0, 0.7, (k, p)) + 4 * np.eye(1, p, p - 1)
+    site = rng.normal(0, 0.7, (r, p))
+    domains = np.repeat(np.arange(r), n)
+    mixes = rng.dirichlet(np.full(k, 3.0), r)
+    labels = np.array([rng.choice(k, p=mixes[domain]) for domain in domains])
+    X = means[labels] + site[domains] + rng.normal(0, 0.6, (n * r, p))
+    return X + (domains >= r // 2)[:, None] * effect[labels], domains, labels
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_classes_do_not_follow_a_drug(seed):
+    X, domains, labels = drugged(seed)
+    model = DensityMixture(4, random_state=0).fit(X, domains)
+    assert model.drift_ is not None
+    assert matched_accuracy(labels, model.labels_) > 0.95
+
+
+def test_rows_inside_of_domains_judge_classes_that_may_move():
+    """True classes say more inside of domains than those that follow the drug."""
+    X, domains, labels = drugged(0)
+    rows = Rows(X - X.mean(axis=0), domains, np.ones(len(X)), 6, None)
+    options, still = DensityOptions(n_init=6), make_prior(rows, 4, 0)
+    likeliest = best_fit(rows, 4, "tied", still, options, np.random.default_rng(0))[1]
+    prior, folds = moving(still), np.arange(len(X)) % 3
+    right = climb_from(rows, labels, 4, "tied", prior, options)
+    wrong = continue_from(rows, likeliest, prior, options)
+    judged = [inside_domains(rows, fit, prior, folds) for fit in (right, wrong)]
+    assert judged[0] > judged[1] + 0.1
+
+
+def test_moves_of_classes_are_means_with_rows_that_stay():
+    X, domains, labels = drugged(0)
+    rows = Rows(X, domains, np.ones(len(X)), 6, None)
+    options, prior = DensityOptions(max_iter=2), make_prior(rows, 4, 0)
+    density = climb_from(rows, labels, 4, "tied", prior, options).density
+    moves = class_moves(rows, density, np.eye(4)[labels], 10.0)
+    own = (domains == 2) & (labels == 1)
+    expected = (X[own] - density.means[1]).sum(axis=0) / (own.sum() + 10)
+    assert_allclose(moves[2, 1], expected)
+
+
+def test_columns_on_one_scale_stay_so(seed):
+    """Divided by their spreads, columns of noise count as much as those that tell."""
+    rng = np.random.default_rng(seed)
+    labels, domains = rng.integers(0, 3, 300), np.arange(300) % 3
+    X = np.c_[6 * np.eye(3)[labels], 0.3 * rng.normal(size=(300, 3))]
+    X += rng.normal(0, 1e-2, X.shape)
+    model = DensityMixture(3, scale="global", n_init=2, random_state=0).fit(X, domains)
+    assert np.ptp(model.columns_.scale) == 0
+    assert_allclose(model.columns_.scale[0] ** 2, X.var(axis=0).mean())
+    assert matched_accuracy(labels, model.labels_) == 1
+    with pytest.raises(ValueError, match="scale must be one of column, global"):
+        DensityMixture(3, scale="rows").fit(X, domains)
 
 
 def test_drift_is_taken_only_where_it_pays(seed):

@@ -93,6 +93,9 @@ def test_sentences_follow_the_names_of_classes(summary, penguins):
         f["reason"] for f in summary["checks"]["findings"] if f["code"] == "W139"
     )
     assert "{c1} only in Biscoe" in reason
+    # what is no sign of a problem does not sound like one
+    told = [f["reason"] for f in summary["checks"]["findings"] if f["code"] == "drift"]
+    assert "2 of 3 domains may have classes of their own" in told[0]
     assert "{c" in summary["verdict"]["sentences"][0]
     renamed = rename(summary, {"c1": "Papua"})
     assert [group["name"] for group in renamed["classes"]][1] == "Papua"

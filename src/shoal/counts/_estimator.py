@@ -195,7 +195,7 @@ class CountMixture(SearchesBags):
         """Looks alone, or both, or shift; of texts, which look alike, shift alone."""
         check_choice(ROUTES, by=self.by)
         if self.by == "looks":
-            return DensityMixture()
+            return DensityMixture(scale="global")
         text = self.by == "auto" and self.weighting == "tfidf"
         return DomainMixture(by="shift" if text else self.by, scale="global")
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from shoal.density._columns import blind, own_class
-from shoal.density._em import DensityFit, Expected, Prior, expect
+from shoal.density._em import DensityFit, Expected, Prior, expect, maximize
 from shoal.density._gaussian import (
     Density,
     Rows,
@@ -30,6 +30,7 @@ from shoal.density._starts import (
     best_fit,
     climb_from,
     continue_from,
+    list_starts,
     make_prior,
 )
 from shoal.likelihood._known import sample_rows
@@ -175,54 +176,85 @@ def weigh_drift(
 ) -> tuple[Chosen, bool]:
     """The shape of the classes, and whether domains drift beyond doubt.
 
-    Drift must predict held-out rows better than more classes do: a class that is no
-    Gaussian, or is in several pieces, seems to drift when the mix of its pieces moves.
+    A class that is no Gaussian, or is in several pieces, seems to drift when the mix of
+    its pieces moves. So drift must pay in the shape that predicts held-out rows best,
+    and predict them better than more classes do.
 
     Where drift says more of the rows than the mixes do, domains are no judges of
     shapes: what tells domains best is what follows their drift. One covariance for all
-    classes can follow it least.
+    classes can follow it least. Nor are they judges of starts: see follow_drift.
     """
     best = shapes[best_kind(shapes)]
     rigid = shapes.get("tied", best)
+    for shape in (likeliest(shapes), rigid):
+        if not drift_pays(rows, shape, folds, options):
+            return best, False
     kind = rigid.fit.density.kind
-    still, prior = rigid.judged[kind].rows, moving(rigid.prior)
-    moved = judge(rows, rigid.fit, prior, folds, options)
-    rigid.judged[f"{kind}, drift"] = moved
+    still, moved = rigid.judged[kind].rows, rigid.judged[f"{kind}, drift"].rows
     quick = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
     count = min(DECISIONS.drift_classes * n_classes, len(rows.X) // 2)
     more = one_shape(rows, count, kind, quick, rng)
     more_still = judge(rows, more.fit, more.prior, folds, quick).rows
     more_moved = judge(rows, more.fit, moving(more.prior), folds, quick).rows
-    better, error = gain(_best(moved.rows, more_moved), _best(still, more_still))
+    better, error = gain(_best(moved, more_moved), _best(still, more_still))
     if better <= DECISIONS.sure * error:
         return best, False
     one_mix = replace(rigid.prior, mix_rows=np.inf)
     mixed = judge(rows, rigid.fit, one_mix, folds, options).rows
-    drift, shift = gain(moved.rows, still)[0], gain(still, mixed)[0]
-    if drift <= DECISIONS.strong_drift * shift:
-        return best, True
-    start = centred_start(rows, n_classes, kind, rigid.prior, quick, rng)
-    fits = {
-        rigid.start: continue_from(rows, rigid.fit, prior, options),
-        start.name: climb_from(rows, start.labels, n_classes, kind, prior, options),
-    }
-    name = max(fits, key=lambda one: fits[one].objective)
-    return replace(rigid, fit=fits[name], prior=prior, start=name), True
+    drift, shift = gain(moved, still)[0], gain(still, mixed)[0]
+    shaped = best if drift <= DECISIONS.strong_drift * shift else rigid
+    return follow_drift(rows, n_classes, shaped, folds, options, rng), True
+
+
+def likeliest(shapes: dict[str, Chosen]) -> Chosen:
+    """The shape under which held-out rows are likeliest."""
+    kind = max(shapes, key=lambda kind: shapes[kind].judged[kind].rows.mean)
+    return shapes[kind]
+
+
+def drift_pays(
+    rows: Rows, shape: Chosen, folds: Array, options: DensityOptions
+) -> bool:
+    """Whether drift predicts held-out rows beyond doubt, in classes of one shape."""
+    kind = shape.fit.density.kind
+    name = f"{kind}, drift"
+    if name not in shape.judged:
+        prior = moving(shape.prior)
+        shape.judged[name] = judge(rows, shape.fit, prior, folds, options)
+    better, error = gain(shape.judged[name].rows, shape.judged[kind].rows)
+    return better > DECISIONS.sure * error
 
 
 def _best(*judged: HeldOut) -> HeldOut:
     return max(judged, key=lambda one: one.mean)
 
 
-def centred_start(
+def follow_drift(
     rows: Rows,
     n_classes: int,
-    kind: str,
-    prior: Prior,
+    found: Chosen,
+    folds: Array,
     options: DensityOptions,
     rng: np.random.Generator,
-) -> DensityStart:
-    """Components of the rows without the mean of their domain.
+) -> Chosen:
+    """The classes that tell rows best inside of domains, of several climbs with drift.
+
+    Rows are likeliest, and domains told best, where classes follow the drift: cells
+    before and after a drug, say. What varies inside of domains does not know of it.
+    """
+    kind, prior = found.fit.density.kind, moving(found.prior)
+    climbs = [(found.start, continue_from(rows, found.fit, prior, options))]
+    for labels in centred_starts(rows, n_classes, options, rng):
+        fit = climb_from(rows, labels, n_classes, kind, prior, options)
+        climbs.append(("centred", fit))
+    start, fit = max(climbs, key=lambda one: inside_domains(rows, one[1], prior, folds))
+    return replace(found, fit=fit, prior=prior, start=start)
+
+
+def centred_starts(
+    rows: Rows, n_classes: int, options: DensityOptions, rng: np.random.Generator
+) -> list[Array]:
+    """Partitions of the rows without the mean of their domain.
 
     Domains that lie far apart become classes where drift is not known; without their
     means, rows know the classes, but for the mixes.
@@ -234,8 +266,44 @@ def centred_start(
     np.add.at(sums, rows.codes, heavy * rows.X)
     means = sums / np.maximum(mass, TINY)
     centred = replace(rows, X=(rows.X - means[rows.codes]) * seen)
-    fit = best_fit(centred, n_classes, kind, prior, options, rng)[1]
-    return DensityStart("centred", fit.expected.component_given_x.argmax(axis=1))
+    few = options._replace(n_init=min(options.n_init, DECISIONS.few_starts))
+    return [start.labels for start in list_starts(centred, n_classes, few, rng)]
+
+
+def inside_domains(rows: Rows, fit: DensityFit, prior: Prior, folds: Array) -> float:
+    """Mean log p(x|d) of held-out rows, if each class may move in each domain."""
+    still = replace(fit.density, drift=None)
+    alike = replace(rows, X=without_drift(rows, fit.density.drift))
+    fixed = replace(prior, drift_rows=np.inf)
+    given, result = fit.expected.component_given_x, 0.0
+    for fold in range(int(folds.max()) + 1):
+        train = folds != fold
+        moves = class_moves(alike, still, given * train[:, None], prior.drift_rows)
+        mean_move = np.einsum("nc,ncp->np", given, moves[rows.codes])
+        unmoved = take(replace(alike, X=alike.X - mean_move), train)
+        known = Expected(*(part[train] for part in fit.expected))
+        density = maximize(unmoved, known, still, fixed)
+        for domain, move in enumerate(moves):
+            own = take(alike, ~train & (rows.codes == domain))
+            here = replace(density, means=density.means + move)
+            result += float(own.weight @ expect(own, here).log_likelihood)
+    return result / float(rows.weight.sum())
+
+
+def class_moves(rows: Rows, density: Density, given: Array, n_still: float) -> Array:
+    """How far each component lies from its mean in each domain, (r, c, p).
+
+    Shrunken by ``n_still`` imaginary rows that do not move.
+    """
+    seen = np.ones(rows.X.shape) if rows.gaps is None else rows.gaps.seen
+    moves = np.zeros((rows.n_domains, *density.means.shape))
+    for domain, move in enumerate(moves):
+        here = rows.codes == domain
+        mass = (given[here] * rows.weight[here, None]).T
+        count = mass @ seen[here]
+        gap = mass @ (rows.X[here] * seen[here]) - count * density.means
+        move[:] = gap / (count + n_still)
+    return moves
 
 
 def moving(prior: Prior) -> Prior:

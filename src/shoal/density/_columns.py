@@ -30,7 +30,7 @@ class Columns:
     varying : ndarray of shape (n_features,), bool
         Columns that vary; the others are left out.
     mean, scale : ndarray of shape (n_varying,)
-        Of the values that are there.
+        Of the values that are there; one scale for all columns where these are alike.
     components : ndarray of shape (n_varying, n_components) or None
         Principal components that stand for the columns of a wide table.
     noise : float
@@ -44,7 +44,7 @@ class Columns:
     noise: float = 1.0
 
     def standardize(self, X: Array) -> Array:
-        """Varying columns with mean 0 and variance 1, gaps kept."""
+        """Varying columns with mean 0 and their scale 1, gaps kept."""
         inside = X if self.varying.all() else X[:, self.varying]
         return np.asarray((inside.astype(float) - self.mean) / self.scale)
 
@@ -115,6 +115,7 @@ def read_table(
     max_rows: int,
     rng: np.random.Generator,
     known: Knowledge | None = None,
+    scale: str = "column",
 ) -> tuple[Columns, Rows]:
     """Columns of a table, and its rows in canonical order, a sample of too many."""
     varying = varying_columns(fill_gaps(X))
@@ -133,6 +134,9 @@ def read_table(
         weight = None if weight is None else weight[which]
         known = None if known is None else known.take(which)
     columns = standard_columns(X, varying, weight)
+    if scale == "global":
+        common = np.sqrt((columns.scale**2).mean())
+        columns = replace(columns, scale=np.full_like(columns.scale, common))
     columns = reduce_columns(columns, X, int(rng.integers(2**31 - 1)))
     return columns, replace(columns.rows(X, codes, weight, n_domains), known=known)
 

@@ -76,6 +76,9 @@ class DensityMixture(FitsKnown, FittedDensity):
     drift : bool or "auto", default="auto"
         Whether domains may move; "auto" where that predicts held-out rows better
         beyond doubt.
+    scale : {"column", "global"}, default="column"
+        What starts and penalties take for alike: columns divided by their spreads, or
+        as they are, such as principal components.
     n_init : int, default=20
         Starts: one by splitting, the others by k-means and around random rows.
     max_iter : int, default=300
@@ -169,6 +172,7 @@ class DensityMixture(FitsKnown, FittedDensity):
         n_components: int = 1,
         tail: float | str = "auto",
         drift: bool | str = "auto",
+        scale: str = "column",
         n_init: int = 20,
         max_iter: int = 300,
         tol: float = 1e-5,
@@ -181,6 +185,7 @@ class DensityMixture(FitsKnown, FittedDensity):
         self.n_components = n_components
         self.tail = tail
         self.drift = drift
+        self.scale = scale
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -232,7 +237,7 @@ class DensityMixture(FitsKnown, FittedDensity):
         mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
         weight = resolve_domain_weight(self.domain_weight, names, mass)
         self.columns_, rows = read_table(
-            X, codes, len(names), sample_weight, self.max_rows, rng, known
+            X, codes, len(names), sample_weight, self.max_rows, rng, known, self.scale
         )
         return rows, weight
 

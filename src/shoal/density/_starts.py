@@ -39,7 +39,11 @@ class DensityOptions(NamedTuple):
 def read_options(estimator: Any) -> DensityOptions:
     """What the parameters of a DensityMixture ask for, checked."""
     given = estimator.get_params(deep=False)
-    choices = {"covariance": ("auto", *KINDS), "drift": ("auto", True, False)}
+    choices = {
+        "covariance": ("auto", *KINDS),
+        "drift": ("auto", True, False),
+        "scale": ("column", "global"),
+    }
     for name, allowed in choices.items():
         value = given[name]
         if not isinstance(value, (str, bool)) or value not in allowed:

@@ -1,7 +1,7 @@
 """DomainMixture: q(d|x) = q(y|x) q(d|y) by maximum likelihood."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ from shoal.validation._rows import is_sparse, sort_rows, varying_columns
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(eq=False, repr=False)
 class DomainMixture(HearsLooks):
     """Discover classes as the hidden step between a row and its domain.
 
@@ -150,44 +151,24 @@ class DomainMixture(HearsLooks):
     True
     """
 
-    def __init__(
-        self,
-        n_classes: int | None = None,
-        *,
-        by: str = "auto",
-        search: bool = True,
-        scale: str = "auto",
-        expansion: str = "auto",
-        ridge: float | str = "auto",
-        confidence: float | str = "auto",
-        dirichlet: float | str = "auto",
-        volume: float = 0.0,
-        solver: str = "lbfgs",
-        max_iter: int = 400,
-        tol: float = 1e-7,
-        max_search_rows: int = 20_000,
-        domain_weight: Any = "equal",
-        check_identifiable: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.by = by
-        self.search = search
-        self.scale = scale
-        self.expansion = expansion
-        self.ridge = ridge
-        self.confidence = confidence
-        self.dirichlet = dirichlet
-        self.volume = volume
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_search_rows = max_search_rows
-        self.domain_weight = domain_weight
-        self.check_identifiable = check_identifiable
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_classes: int | None = None
+    _: KW_ONLY
+    by: str = "auto"
+    search: bool = True
+    scale: str = "auto"
+    expansion: str = "auto"
+    ridge: float | str = "auto"
+    confidence: float | str = "auto"
+    dirichlet: float | str = "auto"
+    volume: float = 0.0
+    solver: str = "lbfgs"
+    max_iter: int = 400
+    tol: float = 1e-7
+    max_search_rows: int = 20_000
+    domain_weight: Any = "equal"
+    check_identifiable: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def refit(
         self,

@@ -212,7 +212,10 @@ def fit_looks(
 ) -> DensityMixture:
     """The twin of a DomainMixture."""
     looks = DensityMixture(
-        n_classes, domain_weight=domain_weight, random_state=model.random_state
+        n_classes,
+        scale="global" if model.scale == "global" else "column",
+        domain_weight=domain_weight,
+        random_state=model.random_state,
     )
     told = {} if given is None else given._asdict()
     return looks.fit(X, domains, sample_weight=sample_weight, **told)

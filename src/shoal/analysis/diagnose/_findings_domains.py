@@ -92,9 +92,18 @@ def find_domains_apart(case: Case) -> Finding | None:
     topic = Topic("drift", ALIKE, "label shift")
     status = "ok"
     if _many_domains(drift):
+<<<<<<< HEAD
         limits = THRESHOLDS.apart_caution, THRESHOLDS.apart_fail
         status = case.left(level_of(share, *limits))
     if status == "ok" and case["drift_fitted"]:
+=======
+        status = level_of(share, THRESHOLDS.apart_caution, THRESHOLDS.apart_fail)
+    if status == "ok":
+        own = f"{n_apart} of {n_known} domains may have classes of their own"
+        plain = _many_domains(drift) or not n_apart
+        return topic.fine(values, seen if plain else own)
+    if case["drift_fitted"]:
+>>>>>>> main
         return topic.trouble(
             "caution",
             values,
@@ -128,7 +137,7 @@ def find_instrument(case: Case) -> Finding | None:
         return topic.fine({}, "no column of a domain asks for another unit")
     alone = one["beyond"] > THRESHOLDS.unit_sure * one["beyond_error"]
     if not alone and not _many_domains(drift):
-        seen = "what may be another unit may as well be a class of the domain's own"
+        seen = "what might be another unit may be a class that one domain alone has"
         return topic.fine({"evidence": float(one["evidence"])}, seen)
     where = case.domains[one["domain"]]
     column = written_column(case["columns"][one["column"]])
