@@ -124,7 +124,7 @@ def test_little_evidence_is_no_instrument():
     # among few domains, only what no class of its own can explain is told
     few = tell_of(n_domains=3, beyond=0.3)
     assert few.status == "ok"
-    assert "class of the domain's own" in few.reason
+    assert "a class that one domain alone has" in few.reason
     assert tell_of(n_domains=3, beyond=0.5).status == "fail"
 
 

@@ -92,18 +92,9 @@ def find_domains_apart(case: Case) -> Finding | None:
     topic = Topic("drift", ALIKE, "label shift")
     status = "ok"
     if _many_domains(drift):
-<<<<<<< HEAD
         limits = THRESHOLDS.apart_caution, THRESHOLDS.apart_fail
         status = case.left(level_of(share, *limits))
     if status == "ok" and case["drift_fitted"]:
-=======
-        status = level_of(share, THRESHOLDS.apart_caution, THRESHOLDS.apart_fail)
-    if status == "ok":
-        own = f"{n_apart} of {n_known} domains may have classes of their own"
-        plain = _many_domains(drift) or not n_apart
-        return topic.fine(values, seen if plain else own)
-    if case["drift_fitted"]:
->>>>>>> main
         return topic.trouble(
             "caution",
             values,
@@ -113,7 +104,9 @@ def find_domains_apart(case: Case) -> Finding | None:
             "rows of a class from several domains.",
         )
     if status == "ok":
-        return topic.fine(values, seen)
+        own = f"{n_apart} of {n_known} domains may have classes of their own"
+        plain = _many_domains(drift) or not n_apart
+        return topic.fine(values, seen if plain else own)
     first = case.domains[int(np.nanargmax(np.where(apart, drift["apart"], -np.inf)))]
     return topic.trouble(
         status,
