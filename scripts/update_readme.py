@@ -430,6 +430,31 @@ def tree() -> str:
     return table(header, rows)
 
 
+def gaps() -> str:
+    """Accuracy where cells are empty, by what is done about them."""
+    record = json.loads((RESULTS / "gaps.json").read_text(encoding="utf-8"))
+    methods = {
+        "DomainMixture": "default",
+        "DensityMixture": "looks",
+        "by shift, expected": "expected",
+        "by shift, masked": "masked",
+        "median first": "median",
+    }
+    rows = []
+    for line in record["summary"]:
+        scores = [
+            f"{line[one][0]:.3f} ± {line[one][1]:.3f}" for one in methods.values()
+        ]
+        share = f"{100 * line['share']:.0f}% {line['gaps']}" if line["share"] else "own"
+        chosen = f"{line['expected_chosen']} of {line['n_seeds']}"
+        times = f"{line['times_the_plain_fit']:.1f}"
+        name = f"{line['data']} ({line['n_seeds']})"
+        rows.append([name, share, *scores, chosen, times])
+    header = ["data (seeds)", "empty cells", *methods, "expected chosen",
+              "times the plain fit"]  # fmt: skip
+    return table(header, rows)
+
+
 def organic() -> str:
     """Real tables: every method, what was chosen, and the verdict."""
     record = json.loads((RESULTS / "organic.json").read_text(encoding="utf-8"))
@@ -593,6 +618,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/comparing.md": {"cells": cells, "comparison": comparison},
     "docs/attacks.md": {"attacks": attacks},
     "docs/scale_measured.md": {"load": load},
+    "docs/gaps.md": {"gaps": gaps},
     "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},

@@ -48,8 +48,9 @@ CASES = {
     "one domain": (X, ["a"] * 120, "all rows come from one domain"),
     "lengths differ": (X, DOMAINS[:-1], "X has 120 rows, domains has 119"),
     "missing domain": (X, [None, *DOMAINS[1:]], "domains has 1 missing values"),
-    "NaN": (with_cell(np.nan), DOMAINS, r"NaN or infinite values in 1 columns \(first"),
-    "inf": (with_cell(np.inf), DOMAINS, "row 7, column 1"),
+    "inf": (
+        with_cell(np.inf), DOMAINS,
+        r"NaN or infinite values in 1 columns \(first: row 7, column 1\)"),
     "text": (text(), DOMAINS, "X has text in column 'y'"),
     "all constant": (np.ones((120, 2)), DOMAINS, "only constant columns"),
     "empty": (np.empty((0, 3)), [], "X: Found array with 0 sample"),
@@ -76,6 +77,13 @@ def test_rows_and_domains(make, case):
     with pytest.raises(ValueError, match=message) as caught:
         make().fit(rows, domains=domains)
     assert "\n" not in str(caught.value).strip()
+
+
+def test_ddfa_takes_no_gaps():
+    with pytest.raises(
+        ValueError, match=r"NaN or infinite values in 1 columns \(first"
+    ):
+        ESTIMATORS["ddfa"]().fit(with_cell(np.nan), DOMAINS)
 
 
 @pytest.mark.parametrize("n_classes", [1, 0, -2, 2.0, "two", True])

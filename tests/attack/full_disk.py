@@ -140,6 +140,11 @@ def state_of(root: Path) -> dict[str, str]:
     return {name: one for name, one in own.items() if not name.startswith("kept/")}
 
 
+def is_hidden(path: Path) -> bool:
+    """Whether it begins with a dot, or a folder on its way does."""
+    return any(part.startswith(".") for part in path.parts)
+
+
 def is_whole(state: dict[str, str], done: dict[str, str], root: Path) -> bool:
     """Whether all that a command writes is there, and every run is as it records."""
     if set(state) != set(done):
@@ -147,6 +152,8 @@ def is_whole(state: dict[str, str], done: dict[str, str], root: Path) -> bool:
     if any(state[name] != done[name] for name in state if "/" not in name):
         return False  # a single file, in which nothing tells of the time
     for record in root.rglob(RUN):
+        if is_hidden(record.relative_to(root)):
+            continue  # of a folder that is being filled, or goes
         recorded = json.loads(record.read_text())["files"]
         present = digests(record.parent)
         if {name: present.get(name) for name in recorded} != recorded:

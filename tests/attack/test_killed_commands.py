@@ -23,11 +23,7 @@ QUICK = {"fit": 40, "predict": 8}
 def seen(root: Path) -> dict[str, str]:
     """Digests of what has a name for others: what the dead left begins with a dot."""
     found = digests(root).items()
-    return {
-        name: one
-        for name, one in found
-        if not any(part.startswith(".") for part in Path(name).parts)
-    }
+    return {name: one for name, one in found if not full_disk.is_hidden(Path(name))}
 
 
 def run(case: str, root: Path, more: str = "") -> None:

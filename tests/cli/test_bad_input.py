@@ -423,8 +423,8 @@ MODEL = {
         lambda f: _penguins(f, with_cell("body_mass_g", 3, "heavy")),
         "predict run new.csv", "E119", 3, "body_mass_g",
     ),
-    "a missing value to class": Case(
-        lambda f: _penguins(f, with_cell("body_mass_g", 3, None)),
+    "an infinite value to class": Case(
+        lambda f: _penguins(f, with_cell("body_mass_g", 3, np.inf)),
         "predict run new.csv", "E115", 3, "body_mass_g",
     ),
     "a missing domain to class": Case(

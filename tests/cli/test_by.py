@@ -73,9 +73,42 @@ def test_cells_may_be_missing(cli, birds: pd.DataFrame, tmp_path: Path):
     assert matched_accuracy(birds["species"], classes) > 0.97
     assert cli("diagnose", "birds.csv", *BASE, "--k", "3").code == 0
     assert cli("choose", "birds.csv", *BASE, "--k", "2:3", "--repeats", "0").code == 0
-    shift = [*FIT, "--by", "shift", "--k", "3"]
-    assert "error[E115]" in cli(*shift, "--impute", "stop").stderr
-    assert "only --by looks" in cli(*shift, "--impute", "keep").stderr
+    assert "error[E115]" in cli(*FIT, "--k", "3", "--impute", "stop").stderr
+
+
+@pytest.mark.parametrize("by", ["auto", "shift"])
+def test_gaps_are_left_to_the_model_and_counted(cli, birds, tmp_path: Path, by: str):
+    gaps_in(birds, tmp_path / "birds.csv")
+    ended = cli(*FIT, "--by", by, "--k", "3", "--out", "run", "--json")
+    assert ended.code == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    (said,) = [one for one in document["messages"] if one["code"] == "W149"]
+    counts = pd.read_csv(tmp_path / "birds.csv").isna().sum()
+    assert said["text"].startswith(f"{counts.sum()} missing values left open")
+    kept = json.loads((tmp_path / "run" / "summary.json").read_text())["gaps"]["kept"]
+    assert kept == {name: n for name, n in counts.items() if n}
+    model = package.load(tmp_path / "run")
+    assert model.filling_.n_missing.sum() == counts.sum()
+    assert cli("predict", "run", "birds.csv", "--out", "rows.csv").code == 0
+    classes = pd.read_csv(tmp_path / "rows.csv")["class"].to_numpy()
+    assert matched_accuracy(birds["species"], classes) > 0.95
+
+
+def test_a_fit_without_gaps_takes_them_later(cli, fitted: Path):
+    frame = pd.read_csv("penguins.csv")
+    frame.loc[3, "body_mass_g"] = None
+    frame.to_csv("new.csv", index=False)
+    assert cli("predict", "run", "new.csv", "--out", "rows.csv").code == 0
+    assert pd.read_csv("rows.csv")["margin"].notna().all()
+
+
+def test_other_ways_to_treat_gaps_are_options(cli, birds, tmp_path: Path):
+    gaps_in(birds, tmp_path / "birds.csv")
+    quick = [*FIT[:-2], "--by", "shift", "--k", "3", "--bootstrap", "2", "--force"]
+    for how in ("median", "drop"):
+        ended = cli(*quick, "--impute", how, "--out", "run")
+        assert ended.code == 0, ended.stderr
+        assert not package.load(tmp_path / "run").filling_.n_missing.any()
 
 
 def test_infinite_cells_are_refused_all_the_same(cli, birds, tmp_path: Path):

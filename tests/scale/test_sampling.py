@@ -126,8 +126,9 @@ def test_rows_without_a_domain(world, tmp_path):
         ({"drop": ["x9"]}, "E107"),
         ({"domain_bins": 4}, "E002"),
         ({"impute": "drop"}, "E002"),
+        ({"impute": "keep"}, "E002"),
     ],
-    ids=["name", "none", "number", "features", "drop", "bins", "impute"],
+    ids=["name", "none", "number", "features", "drop", "bins", "impute", "keep"],
 )
 def test_what_cannot_be_sampled_is_said(world, options, code):
     with begin(world.folder, Where()) as running, pytest.raises(InputError) as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cli._messages import Notice
 from shoal.cli._options import NUMBERS, SafeResults, Speech, Work, with_groups
 from shoal.cli._output import Output, running
-from shoal.cli._reading import Data, name_of, read
+from shoal.cli._reading import Data, name_of, read, with_gaps
 from shoal.cli._runs import keep_json, refuse_results
 from shoal.cli._tables import percent, plain_table, shortened_table
 from shoal.io._options import ReadOptions
@@ -33,7 +33,7 @@ def check(
         refuse_results(results, [FILE])
         with output.stages(plan):
             output.begin("read")
-            table = read(output, data, source, work.seed)
+            table = read(output, data, with_gaps(source), work.seed)
             output.begin("look")
             output.found(describe(table, work.seed))
         output.warn_all(remarks(output.data))

@@ -86,7 +86,7 @@ def choose(
         refuse_results(results, FILES)
         with output.stages(plan):
             output.begin("read")
-            asked = (output, data, with_gaps(source, work), work.seed)
+            asked = (output, data, with_gaps(source), work.seed)
             table = read(*asked, encoder=encoder.of_texts)
             how = {"work": work, "skip_bad": source.skip_bad}
             table, _ = encoder.embed(output, table, **how)

@@ -111,9 +111,9 @@ def fit(
     cells with their classes. A column given as --label is held aside and only used to
     score. Classes are told apart by how domains shift or by how rows look, whichever
     held-out rows speak for. With --by looks, how rows look decides, with a mix for each
-    domain: then there may be more classes than domains, and cells may be missing. A
-    folder of images needs --encoder; the model then takes such folders. Texts may have
-    one, whose points take the place of their words.
+    domain: then there may be more classes than domains. Cells may be missing. A folder
+    of images needs --encoder; the model then takes such folders. Texts may have one,
+    whose points take the place of their words.
     Parquet data that do not fit into memory are read in parts: --sample rows teach the
     model, and what is counted is counted over all rows.
     """
@@ -223,9 +223,10 @@ def rows_to_fit(
     refuse_unfit(encoder, work)
     refuse_clash_of_known(settings.known, source)
     whole = {"known": settings.known, "encoder": encoder.of_texts}
-    if any(whole.values()) and place.in_parts(data, whole=source.sample is None):
+    in_parts = place.in_parts(data, whole=source.sample is None)
+    if any(whole.values()) and in_parts:
         refuse_in_parts(**whole)
-    source = with_gaps(source, work)
+    source = source if in_parts else with_gaps(source)
     output.begin("read")
     with data_in_parts(output, data, source, work, place) as parts:
         if parts is None:

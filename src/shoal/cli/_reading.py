@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli._messages import CommandError
-from shoal.cli._options import Work, refuse_idle
+from shoal.cli._options import refuse_idle
 from shoal.cli._output import Output
 from shoal.io._options import ReadOptions
 
@@ -91,14 +91,10 @@ def refuse_clash(source: ReadOptions) -> None:
             raise CommandError("E002", text, hint)
 
 
-def with_gaps(source: ReadOptions, work: Work) -> ReadOptions:
-    """The options of a fit; by looks, cells may stay missing unless told otherwise."""
-    if source.impute == "keep" and not work.looks:
-        text = "--impute keep leaves cells missing, and only --by looks takes them"
-        raise CommandError("E002", text, "add --by looks, or use --impute median")
-    if work.looks and source.impute is None:
-        return replace(source, impute="keep")
-    return source
+def with_gaps(source: ReadOptions) -> ReadOptions:
+    """The options of a fit, which takes gaps of a table unless told otherwise."""
+    counted = source.counts or source.text is not None
+    return replace(source, impute=source.impute or (None if counted else "keep"))
 
 
 def refuse_of_images(source: ReadOptions) -> None:

@@ -19,7 +19,7 @@ from shoal.io.source._open import open_content
 from shoal.io.table._cells import stripped, words
 from shoal.io.table._columns import Feature, decimal_of, plan_columns
 from shoal.io.table._domains import DomainRule, ask_for_domain, learn_domains
-from shoal.io.table._missing import filled_unasked, lacking, with_fill
+from shoal.io.table._missing import filled_unasked, lacking, left_open, with_fill
 from shoal.io.table._schema import Schema
 from shoal.io.table._table import Column, Message, Table
 from shoal.io.table._words import learn_vocabulary
@@ -108,9 +108,8 @@ def read(
     impute : {None, "median", "mean", "drop", "keep", "stop"}, default=None
         What becomes of missing values: the median or mean of a number and the most
         frequent value of a category; the row is left out; in a table, they stay missing
-        (NaN), for a :class:`~shoal.DensityMixture`; or an error. None: of a table, few
-        are filled in as by "median", with a warning that counts them; many are an
-        error.
+        (NaN), for a fit that takes them; or an error. None: of a table, few are filled
+        in as by "median", with a warning that counts them; many are an error.
     sample : int, default=None
         Draw so many rows at random, in bounded memory.
     seed : int, default=0
@@ -352,7 +351,7 @@ class Tabulation:
                 dtype="float32" if self.matrix.dtype == np.float32 else "float64",
             )
         shared["drop_incomplete"] = options.impute == "drop"
-        shared["keep_missing"] = options.impute == "keep"
+        shared["keep_missing"] = options.impute == "keep" and self.kind == "table"
         if options.text is not None:
             shared |= {"text": options.text, "encoder": options.encoder}
             encoded = options.encoder is not None
@@ -409,7 +408,7 @@ class Tabulation:
             schema, told = filled_unasked(self.frame, schema, domains, error)
             said = [told]
             X = schema.encode(self._rows(), said, fitting=True)
-        self.messages += said
+        self.messages += said + left_open(self.frame, schema)
         return schema, X
 
     # ---- small helpers ------------------------------------------------------------

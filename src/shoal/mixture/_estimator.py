@@ -14,15 +14,16 @@ from shoal.analysis._choose import Evidence
 from shoal.analysis._rank import NO_SIGNAL
 from shoal.analysis._refits import Trials
 from shoal.exceptions import CollapseWarning, IdentifiabilityWarning
-from shoal.likelihood._features import FeatureMap, TrainingRows, limit_weight, log_proba
+from shoal.likelihood._features import FeatureMap, TrainingRows, log_proba
 from shoal.likelihood._problem import Fit
 from shoal.likelihood._settings import SETTINGS
+from shoal.mixture._gaps import fair_weight, settle_gaps
 from shoal.mixture._n_classes import curve_evidence, has_signal, pick_n_classes
 from shoal.mixture._options import SearchOptions, read_options
-from shoal.mixture._route import HearsLooks, choose_route, fit_looks, only_route
+from shoal.mixture._route import HearsLooks, fit_looks, only_route
 from shoal.mixture._search import Search
 from shoal.probability import canonical_order
-from shoal.validation import check_X_domains, resolve_domain_weight
+from shoal.validation import check_X_domains
 from shoal.validation._arguments import is_whole
 from shoal.validation._domains import check_n_classes, check_sample_weight
 from shoal.validation._known import Given, Knowledge, read_known, too_few_classes
@@ -45,6 +46,10 @@ class DomainMixture(HearsLooks):
     :class:`shoal.DensityMixture` with as many classes, which speaks instead where
     domains change the looks of a class, where their mixes tell nothing, or where it
     says better which domain held-out rows come from.
+
+    Cells of X may be NaN. Looks integrate them out; for shift, what the other cells of
+    the row let expect stands there, or the mean of the column, if held-out rows say so
+    or with ``search=False``.
 
     Parameters
     ----------
@@ -130,11 +135,14 @@ class DomainMixture(HearsLooks):
         the fit by shift, and missing with ``by="looks"``.
     known_ : KnownClasses or None
         What fit was told of classes (``labels``), and how far the rest agrees.
+    filling_ : Filling or None
+        What the softmax sees where a value misses (``how``), and how many do by column
+        (``n_missing``); looks integrate such cells out. None for sparse matrices.
     n_classes_, n_features_in_, class_names_
 
     See Also
     --------
-    shoal.DensityMixture : Classes by looks alone, missing values allowed.
+    shoal.DensityMixture : Classes by looks alone.
     shoal.DDFA : The four stages of the paper.
     shoal.DiscreteMixture : Categorical inputs and counts.
 
@@ -208,9 +216,12 @@ class DomainMixture(HearsLooks):
         options: SearchOptions | None = None,
     ) -> Self:
         options = read_options(self) if options is None else options
-        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
+        X, codes, names = check_X_domains(
+            self, X, domains, accept_sparse=True, allow_nan=True
+        )
         known = read_known(given, codes, names)
         self.looks_ = self.known_ = None
+        self.filling_, twin = settle_gaps(self, X, names, codes, sample_weight, given)
         if self.by == "looks":
             self._hear_looks(X, names[codes], sample_weight, given)
             return self
@@ -220,8 +231,8 @@ class DomainMixture(HearsLooks):
         told = sample_weight, known
         rows, fit = self._fit_shift(X, codes, names, *told, options, rng)
         self.route_ = only_route("shift", self.n_classes_)
-        if self._hears_both(rows):
-            self._weigh(X, codes, sample_weight, given, rng)
+        if options.hears_looks(rows):
+            self._weigh(X, codes, sample_weight, given, rng, twin)
         self._warn_about(rows, options, fit)
         return self
 
@@ -259,15 +270,6 @@ class DomainMixture(HearsLooks):
 
     # ---- looks --------------------------------------------------------------------
 
-    def _hears_both(self, rows: TrainingRows) -> bool:
-        return (
-            self.by == "auto"
-            and self.search
-            and self.expansion == "auto"
-            and not is_sparse(rows.X)
-            and rows.n_rows >= SETTINGS.route_rows_per_domain * rows.n_domains
-        )
-
     def _hear_looks(
         self, X: Any, domains: Array, sample_weight: Any, given: Given | None
     ) -> None:
@@ -282,27 +284,6 @@ class DomainMixture(HearsLooks):
             fit_looks(self, self.n_classes, weight, X, domains, sample_weight, given)
         )
         self.route_ = only_route("looks", self.n_classes_)
-
-    def _weigh(
-        self,
-        X: Array,
-        codes: Array,
-        sample_weight: Any,
-        given: Given | None,
-        rng: np.random.Generator,
-    ) -> None:
-        """Let looks speak where they should."""
-        names = self.domains_[codes]
-        weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            how = sample_weight, given
-            looks = fit_looks(self, self.n_classes_, weight, X, names, *how)
-        self.route_ = choose_route(self, looks, X, codes, rng)
-        if self.route_.by == "looks":
-            self._listen_to(looks)
-            for one in told:
-                warnings.warn(one.message, stacklevel=5)
 
     # ---- before the search --------------------------------------------------------
 
@@ -319,12 +300,10 @@ class DomainMixture(HearsLooks):
         sample_weight = check_sample_weight(
             sample_weight, X.shape[0], codes=codes, names=names
         )
+        X = self._filled(X)
         self.varying_ = varying_columns(X)
         X = X if self.varying_.all() else X[:, self.varying_]
-        mass = np.bincount(codes, weights=sample_weight, minlength=len(names))
-        weight = resolve_domain_weight(self.domain_weight, names, mass)
-        if isinstance(self.domain_weight, str):
-            weight = limit_weight(weight, mass)
+        weight = fair_weight(self.domain_weight, names, codes, sample_weight)
         even = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         plain = FeatureMap("column").fit(X, even)
         rows = sort_rows(X, plain.transform(X), codes, sample_weight)
@@ -418,7 +397,10 @@ class DomainMixture(HearsLooks):
             warnings.warn(NO_SIGNAL, IdentifiabilityWarning, stacklevel=4)
 
     def _evidence(self, X: Any, domains: Any, trials: Trials) -> Evidence:
-        X, codes, names = check_X_domains(self, X, domains, accept_sparse=True)
-        rows = self._training_rows(X, codes, names, None)
+        X, codes, names = check_X_domains(
+            self, X, domains, accept_sparse=True, allow_nan=True
+        )
         options = replace(read_options(self), n_jobs=trials.n_jobs)
+        self.filling_, _ = settle_gaps(self, X, names, codes)
+        rows = self._training_rows(X, codes, names, None)
         return curve_evidence(rows, options, trials)

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -40,7 +40,10 @@ from shoal.likelihood._starts import (
 from shoal.probability import TINY, domain_given_class, normalize_rows
 from shoal.validation import row_weights
 from shoal.validation._known import Knowledge
-from shoal.validation._rows import canonical_rows
+from shoal.validation._rows import canonical_rows, is_sparse
+
+if TYPE_CHECKING:
+    from shoal.mixture._gaps import Filling
 
 Array = np.ndarray[Any, Any]
 
@@ -52,6 +55,8 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
     penalties_: Penalties
     varying_: Array
     weights_: Array
+
+    filling_: "Filling | None"
 
     _accept_sparse = True
     _block_rows = SETTINGS.predict_rows
@@ -90,7 +95,19 @@ class FittedMixture(FitsKnown, LatentShiftEstimator):
     # ---- hooks --------------------------------------------------------------------
 
     def _used_columns(self, X: Any) -> Any:
+        X = self._filled(X)
         return X if self.varying_.all() else X[:, self.varying_]
+
+    @property
+    def _allow_nan(self) -> bool:  # type: ignore[override]
+        """Models of an earlier shoal do not know what to put in a gap."""
+        fitted = vars(self)
+        return "prevalence_" not in fitted or fitted.get("filling_") is not None
+
+    def _filled(self, X: Any) -> Any:
+        """Rows with what fit has chosen to stand where a value misses."""
+        filling = vars(self).get("filling_")
+        return X if filling is None or is_sparse(X) else filling.fill(X)
 
     def _familiar_space(self, X: Any) -> Any:
         return self.features_.scaled(self._used_columns(X))

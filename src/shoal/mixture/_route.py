@@ -6,8 +6,9 @@ say where held-out rows come from, so that both are judged alike, unless domains
 the looks of a class: then that likelihood rewards whoever takes drift for classes.
 """
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,8 +17,14 @@ from shoal.analysis._resample import match_by_rows
 from shoal.analysis.diagnose._rows import DiagnosedRows
 from shoal.base._known import compare_known
 from shoal.density import DensityMixture
+from shoal.density._choose import fit_without, log_domain_given_x, one_shape, take
+from shoal.density._columns import reduce_columns, standard_columns
+from shoal.density._gaussian import Rows
+from shoal.density._starts import DensityOptions
+from shoal.likelihood._features import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
+from shoal.mixture._starts import SHAPES
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._known import Given
 from shoal.validation._rows import fold_of_rows
@@ -221,6 +228,67 @@ def fit_looks(
     return looks.fit(X, domains, sample_weight=sample_weight, **told)
 
 
+@dataclass(frozen=True, eq=False)
+class QuickLooks:
+    """What looks say of a number of classes, at little cost.
+
+    Attributes
+    ----------
+    rows : Rows
+    fold_of_row : ndarray of shape (n_rows,)
+    domain_weight : ndarray of shape (n_domains,)
+    row_weight : ndarray of shape (n_rows,)
+    seed : int
+    """
+
+    rows: Rows
+    fold_of_row: Array
+    domain_weight: Array
+    row_weight: Array
+    seed: int
+
+    @classmethod
+    def of(cls, rows: TrainingRows, fold_of_row: Array, seed: int) -> "QuickLooks":
+        """Columns of these rows as a density sees them."""
+        all_columns = np.ones(rows.X.shape[1], dtype=bool)
+        columns = standard_columns(rows.X, all_columns, rows.sample_weight)
+        columns = reduce_columns(columns, rows.X, seed)
+        seen = columns.rows(rows.X, rows.codes, rows.sample_weight, rows.n_domains)
+        return cls(seen, fold_of_row, rows.domain_weight, rows.row_weight, seed)
+
+    def log_likelihood(self, n_classes: int) -> Array:
+        """Log q(d|x) of each row, through classes of the shape that tells it best."""
+        shapes = [self._with_shape(n_classes, kind) for kind in SHAPES]
+        return max(shapes, key=lambda each: float(self.row_weight @ each))
+
+    def _with_shape(self, n_classes: int, kind: str) -> Array:
+        """The same by densities that have climbed without the fold of the row."""
+        options = DensityOptions(n_init=SETTINGS.curve_looks)
+        rng = np.random.default_rng(self.seed)
+        found = one_shape(self.rows, n_classes, kind, options, rng)
+        each = np.empty(len(self.rows.X))
+        for fold in range(int(self.fold_of_row.max()) + 1):
+            test = self.fold_of_row == fold
+            density = fit_without(self.rows, found.fit, found.prior, test, options)
+            held_out = take(self.rows, test)
+            each[test] = log_domain_given_x(held_out, density, self.domain_weight)
+        return each
+
+
+class Heard(NamedTuple):
+    """The twin of a fit by shift, and what it warns of if it speaks."""
+
+    looks: DensityMixture
+    warned: list[warnings.WarningMessage]
+
+
+def hear_quietly(*args: Any) -> Heard:
+    """As :func:`fit_looks`, its warnings kept."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        return Heard(fit_looks(*args), warned)
+
+
 class HearsLooks(FittedMixture):
     """A fitted DomainMixture that lets its twin speak, where that has been chosen.
 
@@ -247,6 +315,26 @@ class HearsLooks(FittedMixture):
         two.fit(X, domains=codes)
         classes = match_by_rows(own, two.labels_, k)[two.labels_]
         return [*doubts, _shares(classes, codes, self) - _shares(own, codes, self)]
+
+    def _weigh(
+        self,
+        X: Array,
+        codes: Array,
+        sample_weight: Any,
+        given: Given | None,
+        rng: np.random.Generator,
+        twin: Heard | None,
+    ) -> None:
+        """Let looks speak where they should."""
+        if twin is None:  # no gaps that it had to fill
+            weight = dict(zip(self.domains_.tolist(), self.domain_weight_, strict=True))
+            rows = X, self.domains_[codes], sample_weight, given
+            twin = hear_quietly(self, self.n_classes_, weight, *rows)
+        self.route_ = choose_route(self, twin.looks, X, codes, rng)
+        if self.route_.by == "looks":
+            self._listen_to(twin.looks)
+            for one in twin.warned:
+                warnings.warn(one.message, stacklevel=5)
 
     def _listen_to(self, looks: DensityMixture) -> None:
         """Let the twin speak."""

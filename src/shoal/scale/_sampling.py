@@ -199,8 +199,8 @@ def _domain_column(running: Running, options: SourceOptions) -> str:
             raise InputError(
                 "E002", f"{name} is not for data read in parts", "leave it out"
             )
-    if options.counts or options.impute == "drop":
-        name = "counts" if options.counts else 'impute="drop"'
+    if options.counts or options.impute in ("drop", "keep"):
+        name = "counts" if options.counts else f'impute="{options.impute}"'
         raise InputError(
             "E002", f"{name} is not for data read in parts", "use --engine memory"
         )

@@ -157,7 +157,7 @@ def _check_finite(checked: Any, X: Any, allow_nan: bool) -> None:
         total = values.sum(dtype=float)  # one pass, no mask, when all is well
     if np.isfinite(total):
         return
-    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    bad = np.isinf(values) if allow_nan and not thin else ~np.isfinite(values)
     if not bad.any():
         return
     if thin:

@@ -20,6 +20,7 @@ from shoal.io._files import (
     available_memory,
     digest,
     digest_json,
+    sweep,
     writable,
     write_whole,
 )
@@ -322,6 +323,7 @@ def sign(path: Any, key: Any) -> Path:
     content = {"algorithm": ALGORITHM, "signature": _signature(folder, secret)}
     target = folder.path / SIGNATURE
     with writable(target):
+        sweep(target)
         write_whole(target, json.dumps(content, indent=1) + "\n", durable=True)
     return target
 

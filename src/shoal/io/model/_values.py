@@ -57,6 +57,7 @@ CLASSES = {
     "Factorization": "shoal.stages.factorize._estimator",
     "Factorizer": "shoal.stages.factorize._estimator",
     "FeatureMap": "shoal.likelihood._features",
+    "Filling": "shoal.mixture._gaps",
     "GivenClusters": "shoal.stages.discretize",
     "KMeansDiscretizer": "shoal.stages._kmeans",
     "LeadingComponents": "shoal.stages.discriminate._named",

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 
 FILL_IN_FIT = "--impute median, or drop the rows (--impute drop)"
 FILLED = "--impute drop leaves such rows out, --impute stop stops here"
+OPEN = "--impute median fills them in, --impute drop leaves such rows out"
 FILL = (
     "fill or remove the rows, or fit again with --impute median, which the model "
     "then keeps"
@@ -85,11 +86,8 @@ def filled_unasked(
     Where the gaps are too many to be guessed at unasked, ``stop`` is raised, which
     counts them, with the reason.
     """
-    gaps = {
-        one.name: gaps_of(one, frame[one.name], schema.notation)
-        for one in schema.features
-    }
-    counts = {name: int(mask.sum()) for name, mask in gaps.items() if mask.any()}
+    gaps = _gaps_by_column(frame, schema)
+    counts = _counts(gaps)
     for name in counts:
         reason = _too_many(gaps[name], domains)
         if reason:
@@ -98,13 +96,33 @@ def filled_unasked(
         with_fill(one, frame[one.name], schema.notation, "median")
         for one in schema.features
     )
+    what = "filled in with the median or commonest of the column"
+    return replace(schema, features=features), _told(counts, what, FILLED)
+
+
+def left_open(frame: pd.DataFrame, schema: "Schema") -> list[Message]:
+    """What is said of the gaps that the model is to take as they are, if it is."""
+    if not schema.keep_missing:
+        return []
+    counts = _counts(_gaps_by_column(frame, schema))
+    return [_told(counts, "left open: the model takes gaps", OPEN)] if counts else []
+
+
+def _gaps_by_column(frame: pd.DataFrame, schema: "Schema") -> dict[str, Array]:
+    columns = schema.features
+    return {one.name: gaps_of(one, frame[one.name], schema.notation) for one in columns}
+
+
+def _counts(gaps: dict[str, Array]) -> dict[str, int]:
+    return {name: int(mask.sum()) for name, mask in gaps.items() if mask.any()}
+
+
+def _told(counts: dict[str, int], what: str, hint: str) -> Message:
     most = sorted(counts, key=lambda name: -counts[name])
     named = ", ".join(f"{name} {counts[name]:,}" for name in most[:3])
-    text = (
-        f"{n_of(sum(counts.values()), 'missing value')} filled in with the median or "
-        f"commonest of the column ({named}{', ...' if len(most) > 3 else ''})"
-    )
-    return replace(schema, features=features), Message("W149", text, FILLED)
+    more = ", ..." if len(most) > 3 else ""
+    total = n_of(sum(counts.values()), "missing value")
+    return Message("W149", f"{total} {what} ({named}{more})", hint)
 
 
 def _too_many(gaps: Array, domains: Array | None) -> str:
