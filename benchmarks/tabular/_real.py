@@ -1,8 +1,8 @@
-"""Development tables with labels for scoring: drawn problems and natural domains.
+"""Tables with labels for scoring: drawn problems and natural domains.
 
-The files lie in the folder ``real`` of ``SHOAL_DATA_DIR``. Drawn problems deal the rows
-of a labelled table to domains: the mix of each ~ Dirichlet(alpha), sizes ~ Dirichlet(4)
-times the rows, without replacement.
+The files lie in the folder ``real`` of ``SHOAL_DATA_DIR``, those of FRESH in ``fresh``.
+Drawn problems deal the rows of a labelled table to domains: the mix of each ~
+Dirichlet(alpha), sizes ~ Dirichlet(4) times the rows, without replacement.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_digits
 
 from shoal.datasets import load_hawks, load_penguins, load_portal_rodents
 
@@ -43,18 +44,32 @@ DEALS = {
     "beans": Deal("label", 10, 1.5, 3000),
     "phoneme": Deal("label", 8, 1.5, 2500),
 }
+#: Dealt likewise, and not opened before the rules were set.
+FRESH = {
+    "satellite": Deal("label", 10, 1.5, 2500),
+    "digits": Deal("label", 14, 2.0, 1500),
+    "vehicle": Deal("label", 6, 1.5, 700),
+    "tumours": Deal("label", 6, 1.5, 450),
+    "cells": Deal("label", 8, 1.5, 1600),
+    "crabs": Deal("label", 6, 2.0, 160),
+}
+BUILT_IN = {"digits": load_digits, "tumours": load_breast_cancer}
 SIZE_ALPHA = 4.0
 LEAST_ROWS = 5
 
 
 def read(name: str) -> pd.DataFrame:
-    """One of the files."""
-    return pd.read_csv(Path(os.environ["SHOAL_DATA_DIR"]) / "real" / f"{name}.csv.xz")
+    """One of the files, or a table that scikit-learn brings along."""
+    if name in BUILT_IN:
+        data = BUILT_IN[name](as_frame=True)
+        return data.data.assign(label=data.target)
+    folder = Path(os.environ["SHOAL_DATA_DIR"]) / ("fresh" if name in FRESH else "real")
+    return pd.read_csv(folder / f"{name}.csv.xz")
 
 
 def deal(name: str, seed: int) -> Table:
     """Rows of a labelled table, dealt to domains."""
-    plan, frame = DEALS[name], read(name)
+    plan, frame = (DEALS | FRESH)[name], read(name)
     labels = np.unique(frame[plan.label], return_inverse=True)[1]
     which, domains = deal_rows(labels, plan.n_domains, plan.alpha, plan.n_rows, seed)
     columns = frame.drop(columns=[plan.label, *plan.leave_out])
@@ -158,3 +173,4 @@ TABLES: dict[str, Callable[[int], Table]] = {
     "finches": finches,
     "heart": heart,
 }
+FRESH_TABLES = {name: _dealt(name) for name in FRESH}

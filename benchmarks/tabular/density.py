@@ -73,7 +73,8 @@ def run_once(name: str, seed: int) -> dict:
 def others(table: Table, n_labels: int, seed: int) -> dict[str, Callable[[], Array]]:
     """Classes by what ignores domains, and by plain Gaussians with a mix per domain."""
     X = np.where(np.isnan(table.X), np.nanmean(table.X, axis=0), table.X)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
     mixed = DensityMixture(
         n_labels,
         covariance="full",

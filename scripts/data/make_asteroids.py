@@ -7,15 +7,10 @@ installed.
     python scripts/data/make_asteroids.py --out "$SHOAL_DATA_DIR"
 """
 
-import io
 import json
 import re
-import subprocess
-import tarfile
-import tempfile
-from pathlib import Path
 
-from _fetch import check_sha256, output_folder, write_table
+from _fetch import check_sha256, debian_file, output_folder, write_table
 
 MEMBER = "./usr/share/kstars/asteroids.dat"
 SHA256 = "e1aea5ca3e947ca03d57c58f3203fd7166ac26f72c8fbdc1405406f3a07e7bbd"
@@ -30,19 +25,6 @@ POPULATION = {
 # 1925 with an A for the first digit: (A801 AA). Survey designations, (2040 P-L), do
 # not fit.
 DESIGNATION = re.compile(r"\((A|1|2)(\d{3}) [A-Z]{2}\d*\)")
-
-
-def debian_file(package: str, member: str) -> bytes:
-    """One file out of a Debian package, without installing it."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, check=True)
-        (archive,) = Path(folder).glob("*.deb")
-        command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
-        content = subprocess.run(command, check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(content)) as tree:
-        extracted = tree.extractfile(member)
-        assert extracted is not None, f"{member} is not a file of {package}"
-        return extracted.read()
 
 
 def year_of_discovery(full_name: str) -> int | None:

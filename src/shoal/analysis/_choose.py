@@ -19,10 +19,10 @@ class Rule:
     # Without candidates, numbers of classes up to this one are tried at least.
     most_classes: int = 8
     # Standard errors of the paired difference to the best held-out likelihood, within
-    # which a number of classes is as good as the best. (Within two, the rank of a table
-    # of overlapping classes still speaks for 6 of the 10 digits of pendigits.)
+    # which a number of classes is as good as the best.
     near: float = 1.0
-    # Standard errors beyond chance that are asked where the rank sees nothing.
+    # Those beyond which the rank, which has passed a test of its own, is refuted; and
+    # those beyond chance that are asked where the rank sees nothing.
     sure: float = 2.0
     # As good as the best over more numbers of classes than this: no clear choice.
     wide: int = 3
@@ -72,9 +72,10 @@ def decide(evidence: Evidence) -> Decision:
         none = "domains do not differ beyond chance, so there is nothing to learn from"
         return Decision(None, f"No clear number of classes: {none}", 2, False)
     near = _within(RULE.near, scores, best)
-    if rank in near:
+    if rank in _within(RULE.sure, scores, best):
         return Decision(rank, _agreement(rank, best, n_domains), rank, True)
-    if best == max(scores) < n_domains:
+    fewest = min(near)
+    if fewest == max(scores) < n_domains:
         return Decision(
             None,
             f"No clear number of classes: held-out likelihood still rises at {best}, "
@@ -82,20 +83,19 @@ def decide(evidence: Evidence) -> Decision:
             best,
             True,
         )
-    if max(near) - min(near) >= RULE.wide:
+    if max(near) - fewest >= RULE.wide:
         return Decision(
             None,
-            f"No clear number of classes: {min(near)} to {max(near)} predict held-out "
+            f"No clear number of classes: {fewest} to {max(near)} predict held-out "
             f"rows about equally well, and the cluster-by-domain table supports {rank}",
-            near[(len(near) - 1) // 2],
+            fewest,
             True,
         )
-    chosen = min(near, key=lambda count: (abs(count - rank), count))
     return Decision(
-        chosen,
-        f"{chosen} classes: best on held-out rows within one standard error (best: "
-        f"{best}); the cluster-by-domain table alone supports {rank}",
-        chosen,
+        fewest,
+        f"{fewest} classes: the fewest within one standard error of the best on "
+        f"held-out rows ({best}); the cluster-by-domain table alone supports {rank}",
+        fewest,
         True,
     )
 
@@ -108,7 +108,7 @@ def _agreement(chosen: int, best: int, n_domains: int) -> str:
         )
     else:
         sentence += (
-            "supported by the cluster-by-domain table, and within one standard error "
+            "supported by the cluster-by-domain table, and within two standard errors "
             f"of the best on held-out rows ({best})"
         )
     if chosen == n_domains:

@@ -110,16 +110,19 @@ def fit_without(
     return continue_from(take(rows, ~test), start, prior, options).density
 
 
-def log_domain_given_x(rows: Rows, density: Density) -> Array:
-    """Log q(d|x) of each row's domain, through the classes, domains equally weighted.
+def log_domain_given_x(
+    rows: Rows, density: Density, domain_weight: Array | None = None
+) -> Array:
+    """Log q(d|x) of each row's domain, through the classes; equal q(d) when None.
 
     What drift says of the domain is not said through the classes, and left out.
     """
     X = without_drift(rows, density.drift)
     logs = class_log_densities(X, rows.gaps, density)
-    logs += np.log(np.maximum(density.mix.mean(axis=0), TINY))
+    share = np.average(density.mix, axis=0, weights=domain_weight)
+    logs += np.log(np.maximum(share, TINY))
     class_given_x = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-    corners = domain_given_class(density.mix)
+    corners = domain_given_class(density.mix, domain_weight)
     own = own_class(rows, class_given_x, corners)
     return np.asarray(np.log(np.maximum(own, TINY)))
 

@@ -194,6 +194,11 @@ class MixtureSettings:
     curve_joint: int = 30
     curve_raced: int = 2
     curve_features: int = 20
+    # Starts of each density that says what looks want.
+    curve_looks: int = 2
+    # Part of what shift tells that they must tell to be heard: drawn tables .6 and
+    # more, but wine; four classes in two clouds each .4 (set on development tables).
+    curve_part: float = 0.5
     # More classes are tried until so many in a row gain nothing: the curve may pause.
     curve_patience: int = 3
     # Rows that are held out in turn to see whether there is anything to learn from,

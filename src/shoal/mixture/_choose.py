@@ -61,11 +61,12 @@ def choose_n_classes(
 
     Notes
     -----
-    The rule: with k* the best on held-out rows, the rank of the cluster-by-domain table
-    is taken if it is within one standard error of k*; otherwise the number nearest to
-    the rank among those that are. There is no clear number when domains do not
-    differ, when the likelihood still rises at the largest candidate, or when that
-    last set is wide. Never more classes than domains.
+    The rule: the rank of the cluster-by-domain table unless held-out rows refute it by
+    two standard errors; otherwise the fewest classes within one of the best. There is
+    no clear number when domains do not differ, when the likelihood still rises at the
+    largest candidate, or when those within one error are many. Never more classes than
+    domains. Where a DomainMixture hears looks, the likelihood is the mean of what
+    shift and looks say.
 
     Examples
     --------

@@ -231,7 +231,7 @@ class DomainMixture(HearsLooks):
         told = sample_weight, known
         rows, fit = self._fit_shift(X, codes, names, *told, options, rng)
         self.route_ = only_route("shift", self.n_classes_)
-        if self._hears_both(rows):
+        if options.hears_looks(rows):
             self._weigh(X, codes, sample_weight, given, rng, twin)
         self._warn_about(rows, options, fit)
         return self
@@ -269,15 +269,6 @@ class DomainMixture(HearsLooks):
         return self.set_params(by="shift") if self.by == "auto" else self
 
     # ---- looks --------------------------------------------------------------------
-
-    def _hears_both(self, rows: TrainingRows) -> bool:
-        return (
-            self.by == "auto"
-            and self.search
-            and self.expansion == "auto"
-            and not is_sparse(rows.X)
-            and rows.n_rows >= SETTINGS.route_rows_per_domain * rows.n_domains
-        )
 
     def _hear_looks(
         self, X: Any, domains: Array, sample_weight: Any, given: Given | None

@@ -49,6 +49,7 @@ from shoal.likelihood._starts import (
     optimize_from,
 )
 from shoal.mixture._options import Folds, SearchOptions, Trial, beats, list_scales
+from shoal.mixture._route import QuickLooks
 from shoal.mixture._search import best_first
 from shoal.mixture._starts import domain_looks
 from shoal.probability import HeldOut, class_posterior
@@ -87,7 +88,8 @@ def pick_n_classes(
     points: dict[int, Point] = {}
     curve.extend(points, range(low, high + 1))
     while True:
-        best = max(points, key=lambda count: points[count].held_out.mean)
+        scores = curve.evidence(points, rank).scores
+        best = max(scores, key=lambda count: scores[count].mean)
         if high < min(most, best + SETTINGS.curve_patience):
             high += 1
         elif best == low > 2:
@@ -151,10 +153,17 @@ def has_signal(
 
 @dataclass(frozen=True)
 class Point:
-    """One number of classes: what folds have found, and how well that predicts."""
+    """One number of classes: what folds have found, and what predicts held-out rows."""
 
     trial: Trial
-    held_out: HeldOut
+    shift: HeldOut
+    looks: HeldOut | None
+
+    def mean(self) -> HeldOut:
+        """What both say."""
+        assert self.looks is not None
+        each = (self.shift.each + self.looks.each) / 2
+        return HeldOut(each, self.shift.weight)
 
 
 @dataclass(frozen=True)
@@ -167,6 +176,7 @@ class Curve:
     folds: Folds
     options: SearchOptions
     seed: int
+    looks: QuickLooks | None = None
 
     def penalties(self, n_classes: int) -> Penalties:
         """Penalties of a fit with this many classes."""
@@ -177,7 +187,11 @@ class Curve:
         for count in sorted(set(n_classes) - set(points), reverse=True):
             above = points.get(count + 1)
             trial = self.race(count, None if above is None else above.trial)
-            points[count] = Point(trial, smooth(trial.score, self.problem.n_domains))
+            shift, looks = smooth(trial.score, self.problem.n_domains), None
+            if self.looks is not None:
+                each = self.looks.log_likelihood(count)
+                looks = smooth(HeldOut(each, shift.weight), self.problem.n_domains)
+            points[count] = Point(trial, shift, looks)
 
     def race(self, n_classes: int, above: Trial | None = None) -> Trial:
         """Best climb from anchors, from looks, and from ``above`` with two merged."""
@@ -221,10 +235,21 @@ class Curve:
         rank: RankResult,
         stability: dict[int, float] | None = None,
     ) -> Evidence:
-        """What the points found so far say."""
-        scores = {count: points[count].held_out for count in sorted(points)}
+        """What the points found so far say.
+
+        Shift misses classes that move together, which looks see: the mean of both
+        counts. But looks take a class in pieces for several: they count only where, of
+        as many classes as shift wants, they tell a good part of what it tells.
+        """
+        scores = {count: points[count].shift for count in sorted(points)}
         chance = baseline(self.problem)
-        return Evidence(scores, stability or {}, rank, chance, self.problem.n_domains)
+        alone = Evidence(scores, stability or {}, rank, chance, self.problem.n_domains)
+        few = points[max(decide(alone).fallback, min(points))]
+        if few.looks is None or few.looks.mean - chance.mean < (
+            SETTINGS.curve_part * (few.shift.mean - chance.mean)
+        ):
+            return alone
+        return replace(alone, scores={count: points[count].mean() for count in scores})
 
     def stability(self, fit: Fit, seeds: Array, order: Order) -> float:
         """Mean share of rows that keep their class when rows are drawn again."""
@@ -292,13 +317,15 @@ def make_curve(
     n_clusters = max(min(wanted, most), max_classes + 1)
     clusters = cluster_rows(sample.design(plain), n_clusters, problem.row_weight, rng)
     folds = fold_of_rows(sample.codes, n_folds or default_folds(rows.n_rows), rng)
+    seed = int(rng.integers(2**31))
     return Curve(
         problem,
         clusters,
         joint_table(problem, clusters, n_clusters),
         Folds(problem, folds, options.n_jobs),
         options,
-        int(rng.integers(2**31)),
+        seed,
+        QuickLooks.of(sample, folds, seed) if options.hears_looks(rows) else None,
     )
 
 

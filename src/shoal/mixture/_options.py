@@ -21,6 +21,7 @@ from shoal.likelihood._starts import Recipe, fill_empty_classes, optimize_from
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation import check_choice, check_real, check_whole
 from shoal.validation._arguments import check_flag
+from shoal.validation._rows import is_sparse
 
 Array = np.ndarray[Any, Any]
 
@@ -32,6 +33,7 @@ ROUTES = ("auto", "shift", "looks")
 class SearchOptions:
     """What is fixed ("auto" is chosen) and how hard to look."""
 
+    looks: bool = True  # asked beside shift, of rows that have any
     search: bool = True
     scale: str = "auto"
     expansion: str = "auto"
@@ -45,6 +47,14 @@ class SearchOptions:
     max_search_rows: int = 20_000
     max_iter: int = 400
     tol: float = 1e-7
+
+    def hears_looks(self, rows: TrainingRows) -> bool:
+        """Whether looks are asked beside shift."""
+        return (
+            self.looks
+            and not is_sparse(rows.X)
+            and rows.n_rows >= SETTINGS.route_rows_per_domain * rows.n_domains
+        )
 
     @property
     def quick_rows(self) -> int:
@@ -96,6 +106,8 @@ def read_options(estimator: Any) -> SearchOptions:
         raise ValueError("solver='em' cannot take volume; use solver='lbfgs'")
     for name in ("ridge", "confidence", "dirichlet"):
         given[name] = _amount(name, given[name])
+    free = given["by"] == given["expansion"] == "auto"
+    given["looks"] = free and given["search"]
     known = {field.name for field in fields(SearchOptions)}
     return SearchOptions(**{name: given[name] for name in known & set(given)})
 

@@ -17,8 +17,14 @@ from shoal.analysis._resample import match_by_rows
 from shoal.analysis.diagnose._rows import DiagnosedRows
 from shoal.base._known import compare_known
 from shoal.density import DensityMixture
+from shoal.density._choose import fit_without, log_domain_given_x, one_shape, take
+from shoal.density._columns import reduce_columns, standard_columns
+from shoal.density._gaussian import Rows
+from shoal.density._starts import DensityOptions
+from shoal.likelihood._features import TrainingRows
 from shoal.likelihood._settings import SETTINGS
 from shoal.mixture._fitted import FittedMixture
+from shoal.mixture._starts import SHAPES
 from shoal.probability import HeldOut, normalize_rows
 from shoal.validation._known import Given
 from shoal.validation._rows import fold_of_rows
@@ -220,6 +226,53 @@ def fit_looks(
     )
     told = {} if given is None else given._asdict()
     return looks.fit(X, domains, sample_weight=sample_weight, **told)
+
+
+@dataclass(frozen=True, eq=False)
+class QuickLooks:
+    """What looks say of a number of classes, at little cost.
+
+    Attributes
+    ----------
+    rows : Rows
+    fold_of_row : ndarray of shape (n_rows,)
+    domain_weight : ndarray of shape (n_domains,)
+    row_weight : ndarray of shape (n_rows,)
+    seed : int
+    """
+
+    rows: Rows
+    fold_of_row: Array
+    domain_weight: Array
+    row_weight: Array
+    seed: int
+
+    @classmethod
+    def of(cls, rows: TrainingRows, fold_of_row: Array, seed: int) -> "QuickLooks":
+        """Columns of these rows as a density sees them."""
+        all_columns = np.ones(rows.X.shape[1], dtype=bool)
+        columns = standard_columns(rows.X, all_columns, rows.sample_weight)
+        columns = reduce_columns(columns, rows.X, seed)
+        seen = columns.rows(rows.X, rows.codes, rows.sample_weight, rows.n_domains)
+        return cls(seen, fold_of_row, rows.domain_weight, rows.row_weight, seed)
+
+    def log_likelihood(self, n_classes: int) -> Array:
+        """Log q(d|x) of each row, through classes of the shape that tells it best."""
+        shapes = [self._with_shape(n_classes, kind) for kind in SHAPES]
+        return max(shapes, key=lambda each: float(self.row_weight @ each))
+
+    def _with_shape(self, n_classes: int, kind: str) -> Array:
+        """The same by densities that have climbed without the fold of the row."""
+        options = DensityOptions(n_init=SETTINGS.curve_looks)
+        rng = np.random.default_rng(self.seed)
+        found = one_shape(self.rows, n_classes, kind, options, rng)
+        each = np.empty(len(self.rows.X))
+        for fold in range(int(self.fold_of_row.max()) + 1):
+            test = self.fold_of_row == fold
+            density = fit_without(self.rows, found.fit, found.prior, test, options)
+            held_out = take(self.rows, test)
+            each[test] = log_domain_given_x(held_out, density, self.domain_weight)
+        return each
 
 
 class Heard(NamedTuple):
