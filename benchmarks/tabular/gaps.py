@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/gaps.py
 
-Cells of the penguins are taken out, at random (the same share everywhere) or by class
+Cells of two tables are taken out, at random (the same share everywhere) or by class
 (shares from none to twice that, so that gaps themselves tell classes apart, which no
-method here uses). Heart has gaps of its own. Both are development tables. The number of
+method here uses). Heart has gaps of its own. All are development tables. The number of
 classes is given; labels are seen by the scores alone. Runs already in the record are
 not repeated.
 """
@@ -21,22 +21,23 @@ from shoal.metrics import matched_accuracy
 from shoal.mixture._gaps import mask
 
 COMMAND = "OMP_NUM_THREADS=1 SHOAL_DATA_DIR=... python benchmarks/tabular/gaps.py"
-# Shares of the penguins' cells to take out.
-SHARES = (0.1, 0.3, 0.5)
+# Shares of cells to take out, and draws.
+PLANTED = {"penguins": ((0.1, 0.3, 0.5), 3), "olive": ((0.3,), 2)}
 MOST = 0.95
 METHODS = ("median", "default", "shift", "looks", "masked", "expected")
 
 
 def main() -> None:
     """Run what is missing; the file is rewritten after every run."""
-    args = options(__doc__, "gaps", seeds=3).parse_args()
+    args = options(__doc__, "gaps").parse_args()
     key = ("data", "gaps", "share", "seed")
     record = Record(args.record, COMMAND, {"most": MOST}, key, summarize)
     planted = [
-        ("penguins", how, share, seed)
-        for share in SHARES
+        (name, how, share, seed)
+        for name, (shares, seeds) in PLANTED.items()
+        for share in shares
         for how in ("at random", "by class")
-        for seed in range(args.seeds)
+        for seed in range(seeds)
     ]
     record.fill([("heart", "its own", 0.0, 0), *planted], run_once)
     record.write()

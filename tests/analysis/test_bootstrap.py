@@ -477,7 +477,7 @@ def test_merged_classes_are_resampled_as_their_parts(clouds):
 
 @pytest.mark.filterwarnings("ignore::shoal.exceptions.CollapseWarning")
 def test_intervals_hold_how_far_looks_and_shift_differ(seed):
-    """Their squared difference is added to the variance of the resamples."""
+    """Squared differences of other fits are added to the variance of the resamples."""
     X, domains, _ = make_latent_shift(
         600, n_classes=3, n_domains=5, n_features=3, separation=1.5, random_state=seed
     )
@@ -494,19 +494,24 @@ def test_intervals_hold_how_far_looks_and_shift_differ(seed):
 
     both = draw(model)
     assert_allclose(both.draws.sum(axis=2), 1)
+    assert_array_equal(model._in_doubt(X, domains)[0], route.apart)
+    third = model._in_doubt(X, domains)[1]  # looks with two Gaussians a class
+    assert_allclose(third.sum(axis=1), 0, atol=1e-12)
     sure = copy.copy(model)
-    sure.route_ = replace(route, apart=np.zeros((5, 3)))
+    sure._in_doubt = lambda X, codes: []
     plain = draw(sure)
     for turn in range(20):
         for domain in range(5):
-            way = 1 if turn % 2 else -1
-            row = plain.draws[turn, domain] + way * route.apart[domain]
+            row = plain.draws[turn, domain]
+            row = row + (1 if turn % 2 else -1) * route.apart[domain]
+            row = row + (1 if turn // 2 % 2 else -1) * third[domain]
             row = np.minimum(np.maximum(row, 0), 1)
             assert_allclose(both.draws[turn, domain], row / row.sum(), atol=1e-12)
     assert (both.high - both.low).mean() > (plain.high - plain.low).mean()
     # of merged classes, what the parts differ by adds up
     merged = model.merge(0, 1)
-    assert_allclose(merged._add_up(merged._in_doubt()).sum(axis=1), 0, atol=1e-12)
+    for doubt in merged._in_doubt(X, domains):
+        assert_allclose(merged._add_up(doubt).sum(axis=1), 0, atol=1e-12)
     assert draw(merged).draws.shape == (20, 5, 2)
 
 

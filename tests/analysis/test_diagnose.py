@@ -290,7 +290,7 @@ def test_a_merged_ddfa_is_held_against_its_own_discriminator(seed):
 # ---- a share of the gain -------------------------------------------------------
 
 
-def kept(gain: float, through: float):
+def kept(gain: float, through: float, fitted: bool = False):
     """The finding on a free guesser's gain and that through the classes."""
     numbers = {
         "guesser": "trees",
@@ -301,6 +301,7 @@ def kept(gain: float, through: float):
         "gain_kept": through / gain,
         "gain_lost_sure": 9.0,
         "one_more": None,
+        "drift_fitted": fitted,
     }
     return find_lost_gain(Case(numbers, np.array([]), []))
 
@@ -315,6 +316,12 @@ def test_a_gain_that_is_lost_is_none_of_it():
     assert found.status == "fail"
     assert "The classes keep none of what tells domains apart" in found.reason
     assert "keep only 50% of what" in kept(0.2, 0.1).reason
+
+
+def test_what_is_left_when_drift_is_taken_out_has_no_excuse():
+    assert kept(0.2, 0.17).status == "caution"
+    assert kept(0.2, 0.17, fitted=True).status == "fail"
+    assert kept(0.2, 0.19, fitted=True).status == "ok"
 
 
 # ---- other estimators ----------------------------------------------------------

@@ -10,19 +10,19 @@ from shoal.analysis.diagnose._findings import find_misfit, find_shift, find_sign
 from shoal.analysis.diagnose._findings_domains import (
     find_class_domains,
     find_lone_classes,
-    find_other_count,
-    find_witnesses,
 )
-from shoal.analysis.diagnose._procedure import with_choice
+from shoal.analysis.diagnose._findings_mix import find_other_count, find_witnesses
+from shoal.analysis.diagnose._procedure import _witnesses, with_choice
 from shoal.datasets import make_latent_shift
 from shoal.mixture import DomainMixture
+from shoal.mixture._route import Route
 
 QUICK = {"n_permutations": 4, "n_simulations": 6, "n_restarts": 0}
 SITES = np.array(["north", "south", "east", "west"])
 
 
 def case(**numbers):
-    return Case(numbers, SITES, ["c0", "c1", "c2"])
+    return Case({"drift_fitted": False, **numbers}, SITES, ["c0", "c1", "c2"])
 
 
 # ---- classes that are domains --------------------------------------------------------
@@ -153,11 +153,12 @@ def test_one_more_class_explains_what_too_few_leave(seed):
 
 
 def test_two_witnesses_who_disagree_withhold_clear():
-    def tell(share, *by_class, silent=False, overruled=False):
-        both = {"by": "looks", "silent": silent, "overruled": overruled,
-                "agreement": share, "by_class": np.array(by_class),
-                "n_rows": 200}  # fmt: skip
-        return find_witnesses(case(witnesses=both))
+    def tell(share, *by_class, heard=True, rank=3, condition=5.0):
+        both = {"by": "looks", "heard": heard, "agreement": share,
+                "by_class": np.array(by_class), "n_rows": 200}  # fmt: skip
+        mixes = {"rank": rank, "n_classes": 3, "condition": condition,
+                 "smallest_singular_value": 0.1}  # fmt: skip
+        return find_witnesses(case(witnesses=both, **mixes))
 
     assert find_witnesses(case(witnesses=None)) is None
     assert tell(0.97, 0.99, np.nan, 0.9).status == "ok"
@@ -170,10 +171,29 @@ def test_two_witnesses_who_disagree_withhold_clear():
     assert "the 40 rows on which they differ" in doubt.advice
     little = THRESHOLDS.witnesses_fail - 0.01
     assert tell(little, 0.1, 0.2, 0.3).status == "fail"
-    # shift that tells nothing of held-out rows cannot contradict
-    assert tell(little, 0.1, 0.2, 0.3, silent=True).status == "caution"
-    # nor can one that tells domains far worse
-    assert tell(little, 0.1, 0.2, 0.3, overruled=True).status == "caution"
+    assert tell(little, 0.1, 0.2, 0.3, heard=False).status == "caution"
+    # mixes too poor for so many classes need looks to confirm them
+    for poor in ({"rank": 1}, {"condition": 51.0}):
+        assert tell(0.8, 0.9, np.nan, 0.6, **poor).status == "fail"
+        assert tell(0.8, 0.9, np.nan, 0.6, **poor, heard=False).status == "caution"
+        assert tell(0.97, 0.99, np.nan, 0.9, **poor).status == "ok"
+
+
+@pytest.mark.parametrize("by", ["shift", "looks"])
+def test_who_cannot_contradict_is_not_heard(by):
+    def heard(reason, less=0.5):
+        gain = {"shift": (0.5, 0.01), "looks": (0.5, 0.01)}
+        gain["looks" if by == "shift" else "shift"] = (less, 0.01)
+        classes = np.zeros(9, dtype=int)
+        route = Route(by, reason, gain, 0.5, np.array([0.5, 0.4]), classes)
+        return _witnesses(SimpleNamespace(route_=route, n_classes_=2))["witnesses"][
+            "heard"
+        ]
+
+    assert heard("better")
+    assert not heard("better", 0.4)  # it tells domains far worse
+    assert not heard("silent")
+    assert not heard("drift")  # shift takes drift for classes
 
 
 def test_witnesses_are_heard_where_both_spoke(seed):
@@ -188,7 +208,7 @@ def test_witnesses_are_heard_where_both_spoke(seed):
         [same[model.labels_ == y].mean() for y in range(2)]
     )
     assert both["n_rows"] == len(X)
-    assert both["overruled"] is False  # both tell domains about as well
+    assert both["heard"]  # both tell domains about as well
     assert model.route_.reason == "better"
     one = DomainMixture(2, by="shift", random_state=seed).fit(X, domains)
     assert (

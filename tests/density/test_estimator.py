@@ -129,6 +129,28 @@ def test_probabilities_with_drift_are_bayes_rule():
     assert_array_equal(model.labels_, model.predict(X, domains))
 
 
+@pytest.mark.parametrize("drift", [False, True])
+def test_rows_without_drift_keep_their_classes(drift):
+    """A diagnosis judges what drift leaves: the same classes, domains alike."""
+    rng = np.random.default_rng(1)
+    domains = np.arange(600) % 3
+    X = rng.normal(size=(600, 2)) + 4 * (rng.random(600) < 0.5)[:, None]
+    X[:, 1] += 2.0 * domains
+    model = DensityMixture(2, **{**QUICK, "drift": drift}).fit(X, domains)
+    model = model._with_domain(np.arange(4), np.full((1, 2), 0.5))
+    still, left = model._without_drift(X, domains)
+    if not drift:
+        assert still is model
+        assert left is X
+        return
+    assert still.density_.drift is None
+    assert_allclose(
+        still._posterior(left, domains, None), model._posterior(X, domains, None)
+    )
+    means = [left[domains == code].mean(axis=0) for code in range(3)]
+    assert np.ptp(means, axis=0).max() < 0.5 < np.ptp(model.drift_, axis=0).max()
+
+
 def test_the_weight_of_domains_does_not_enter_the_fit(gaussians):
     rows = gaussians.X[:1000], gaussians.domains[:1000]
     even, sized = (

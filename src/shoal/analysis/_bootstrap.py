@@ -21,7 +21,7 @@ from shoal.analysis._resample import (
     shrunken,
     stretched_quantile,
 )
-from shoal.exceptions import IdentifiabilityWarning
+from shoal.exceptions import IdentifiabilityWarning, ShoalWarning
 from shoal.validation import check_whole
 from shoal.validation._domains import check_sample_weight, encode_domains
 
@@ -53,8 +53,8 @@ class Intervals:
         Nominal coverage of each interval.
     draws : ndarray of shape (n_resamples, n_domains, n_classes)
         Prevalences of the resamples, classes matched to the estimate; where looks and
-        shift were both heard, moved by how far the two differ, one way and the other in
-        turn.
+        shift were both heard, moved by how far the two differ, and by how far looks
+        with two Gaussians a class do, one way and the other in turn.
     co_assignment : ndarray of shape (n_samples,)
         Share of the resamples in which each row, given its domain, keeps its class;
         for DDFA, the class of its cluster.
@@ -154,9 +154,9 @@ def bootstrap(
     -----
     The intervals cover the chance in which rows were seen and, of a
     :class:`~shoal.DomainMixture` that heard both, how far looks and shift differ on the
-    rows of fit. They do not cover what both miss: a wrong number of classes, a shape of
-    classes that the fit cannot follow (several pieces a class), or domains between
-    which the classes themselves look different.
+    rows of fit, and how far looks do whose classes are in two pieces each. They do not
+    cover what all of these miss: a wrong number of classes, or domains between which
+    the classes themselves look different.
 
     A :class:`~shoal.DomainMixture` refits weights and prevalences from the fitted
     ones, and from anchors of its own as well where a resample may end elsewhere.
@@ -202,7 +202,7 @@ def bootstrap(
     for index, resample in enumerate(refits):
         draws[index] = estimator._add_up(resample.prevalence)
         kept += merged[resample.classes] == own
-    draws = _with_doubt(draws, estimator)
+    draws = _moved(draws, _doubts(estimator, X, codes))
     n_rows = _count_rows(origin, X, codes, weight)
     low, high = prevalence_interval(
         estimator.prevalence_, draws.var(axis=0, ddof=1), n_rows[:, None], level
@@ -230,16 +230,23 @@ def _resample(refit: Refit, seeds: Array, n_jobs: int | None) -> Iterator[Resamp
         )
 
 
-def _with_doubt(draws: Array, estimator: Any) -> Array:
-    """Draws moved, one way and the other in turn, by what looks and shift differ by.
+def _doubts(estimator: Any, X: Any, codes: Array) -> list[Array]:
+    """How far other fits of the rows move the estimate, of the classes asked about."""
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShoalWarning)  # fit has said its own
+        return [estimator._add_up(one) for one in estimator._in_doubt(X, codes)]
 
-    Their variance so grows by the squared difference, as if either could be right.
+
+def _moved(draws: Array, doubts: list[Array]) -> Array:
+    """Draws moved, one way and the other in turn, by what each other fit differs by.
+
+    Their variance so grows by the squared differences, as if any could be right.
     """
-    doubt = estimator._in_doubt()
-    if doubt is None:
-        return draws
-    turns = np.where(np.arange(len(draws)) % 2, 1.0, -1.0)[:, None, None]
-    moved = np.clip(draws + turns * estimator._add_up(doubt), 0, 1)
+    moved = draws
+    for place, doubt in enumerate(doubts):
+        turns = np.where(np.arange(len(draws)) >> place & 1, 1.0, -1.0)
+        moved = moved + turns[:, None, None] * doubt
+    moved = np.clip(moved, 0, 1)
     return np.asarray(moved / moved.sum(axis=2, keepdims=True))
 
 

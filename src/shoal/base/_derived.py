@@ -106,9 +106,8 @@ class MergedClasses(LatentShiftEstimator):
     def _score_rows(self, X: Any, codes: Array, sample_weight: Any) -> float:
         return self._origin._score_rows(X, codes, sample_weight)
 
-    def _in_doubt(self) -> Array | None:
-        doubt: Array | None = self.estimator._in_doubt()
-        return doubt
+    def _in_doubt(self, X: Any, codes: Array) -> list[Array]:
+        return list(self.estimator._in_doubt(X, codes))
 
     def _told_apart(self) -> str:
         return str(self.estimator._told_apart())

@@ -187,12 +187,16 @@ class EstimatorHooks:
 
         return proportions_resampler(self, X, codes, weight)
 
-    def _in_doubt(self) -> Array | None:
-        """How far another fit of the rows moves ``prevalence_``; None without one.
+    def _in_doubt(self, X: Any, codes: Array) -> list[Array]:
+        """How far each other fit of the rows moves ``prevalence_``.
 
         Of the classes of the fit, as ``_add_up`` takes them.
         """
-        return None
+        return []
+
+    def _without_drift(self, X: Any, codes: Array) -> tuple[Any, Any]:
+        """The fit and its rows, without what it has learned domains to add to them."""
+        return self, X
 
     def _diagnosed_rows(
         self, X: Any, codes: Array, max_rows: int, rng: np.random.Generator

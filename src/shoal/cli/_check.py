@@ -207,6 +207,7 @@ def _drift(
         "drift": find_drift(X, codes, rng),
         "columns": list(table.feature_names),
         "drift_fitted": False,
+        "drift_left": None,
     }
     case = Case(numbers, names, [])
     findings = (find_domains_apart(case), find_instrument(case))

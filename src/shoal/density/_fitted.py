@@ -65,6 +65,13 @@ class FittedDensity(LatentShiftEstimator):
     def _log_evidence(self, X: Any, codes: Array | None) -> Array:
         return self._class_logs(X, codes)
 
+    def _without_drift(self, X: Any, codes: Array) -> tuple[Any, Any]:
+        drift = self.density_.drift
+        if drift is None:
+            return self, X
+        still = with_density(self, replace(self.density_, drift=None))
+        return still, X - self.columns_.restore(drift)[codes]
+
     def _usual_row(self) -> UsualRow:
         """Nothing at all: gaps are integrated out, or count as the mean."""
         varying = self.columns_.varying

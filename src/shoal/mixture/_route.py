@@ -304,8 +304,17 @@ class HearsLooks(FittedMixture):
         looks = vars(self).get("looks_")
         return self if looks is None else looks
 
-    def _in_doubt(self) -> Array | None:
-        return None if self.route_.overruled else self.route_.apart
+    def _in_doubt(self, X: Any, codes: Array) -> list[Array]:
+        """By the one that did not speak, and by looks with two Gaussians a class."""
+        route = self.route_
+        if route.apart is None or route.by == "shift" and route.overruled:
+            return []
+        doubts = [] if route.overruled else [route.apart]
+        k, own = self.n_classes_, self._most_probable(X, codes)
+        two = DensityMixture(k, n_components=2, random_state=0)
+        two.fit(X, domains=codes)
+        classes = match_by_rows(own, two.labels_, k)[two.labels_]
+        return [*doubts, _shares(classes, codes, self) - _shares(own, codes, self)]
 
     def _weigh(
         self,

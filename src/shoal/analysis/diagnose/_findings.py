@@ -11,9 +11,15 @@ import numpy as np
 from shoal.analysis.diagnose._findings_domains import (
     find_class_domains,
     find_domains_apart,
-    find_empty_classes,
     find_instrument,
     find_lone_classes,
+)
+from shoal.analysis.diagnose._findings_mix import (
+    find_condition,
+    find_empty_classes,
+    find_few_domains,
+    find_low_rank,
+    find_no_anchors,
     find_other_count,
     find_other_solutions,
     find_witnesses,
@@ -23,7 +29,6 @@ from shoal.analysis.diagnose._result import (
     ALIKE,
     DIFFER,
     EXPLAIN,
-    RICH,
     TABLE,
     Case,
     Check,
@@ -115,7 +120,7 @@ def find_misfit(case: Case) -> Finding:
         "unexplained"
     )
     topic = Topic("misfit", EXPLAIN, "label shift")
-    status = level_of_misfit(case.numbers)
+    status = case.left(level_of_misfit(case.numbers))
     if status == "ok":
         return topic.fine(values, seen)
     helps, advice = _one_more(case)
@@ -180,7 +185,7 @@ def find_lost_gain(case: Case) -> Finding:
         return topic.fine(values, seen)
     share = f"only {kept:.0%}" if kept > 0 else "none"
     return topic.trouble(
-        "fail" if kept < THRESHOLDS.kept_fail else "caution",
+        "fail" if kept < THRESHOLDS.kept_fail else case.left("caution"),
         values,
         f"The classes keep {share} of what tells domains apart: {seen}.",
         "The rest is domain signal that no class carries: look for instruments, sites "
@@ -198,6 +203,7 @@ def find_shift(case: Case) -> Finding:
     one = worst >= THRESHOLDS.class_shift_caution
     if status == "ok" and one and case["worst_class_sure"] > THRESHOLDS.sure:
         status = "caution"
+    status = case.left(status)
     seen = (
         f"within a class, domains lie {shift:.2f} standard deviations apart (signs "
         f"start at {case['shift_limit']:.2f})"
@@ -213,79 +219,6 @@ def find_shift(case: Case) -> Finding:
         f"Classes look different from domain to domain: {seen}; most: {where}.",
         "Compare the surest rows of that class in that domain with those elsewhere; "
         f"try {_more(case)}to remove what the instrument or site does to the features.",
-    )
-
-
-# ---- is the mix rich enough ----------------------------------------------------------
-
-
-def find_few_domains(case: Case) -> Finding:
-    """Whether there are as many domains as classes."""
-    k, r = case["n_classes"], case["n_domains"]
-    values = {"n_classes": k, "n_domains": r}
-    topic = Topic("E112", RICH, "A.1")
-    if r >= k:
-        return topic.fine(values, f"{r} domains for {k} classes")
-    if case["looks"]:
-        return topic.trouble(
-            "caution",
-            values,
-            f"{k} classes are told apart by looks alone: {r} domains are too few.",
-            "Look at rows of every class: nothing else says that they are classes.",
-        )
-    return topic.trouble(
-        "fail",
-        values,
-        f"{k} classes cannot be told apart with {r} domains.",
-        f"Use {r} classes or fewer, or finer domains.",
-    )
-
-
-def find_condition(case: Case) -> Finding:
-    """Whether class mixes are nearly combinations of others."""
-    condition, smallest = case["condition"], case["smallest_singular_value"]
-    values = {"condition": condition, "smallest_singular_value": smallest}
-    seen = f"condition number {condition:.3g} of the class mixes"
-    topic = Topic("condition", RICH, "A.2")
-    return topic.tell(
-        condition <= THRESHOLDS.condition,
-        values,
-        seen,
-        f"Some class mixes are nearly combinations of others: {seen}.",
-        "Some classes cannot be kept apart: use fewer, or domains with other mixes.",
-    )
-
-
-def find_low_rank(case: Case) -> Finding:
-    """Whether the differences between domains support so many classes."""
-    rank, k = case["rank"], case["n_classes"]
-    values = {"rank": rank, "n_classes": k}
-    seen = f"differences between domains support {rank} classes, {k} were fitted"
-    topic = Topic("rank", RICH, "A.2")
-    return topic.tell(
-        rank >= THRESHOLDS.rank * k,
-        values,
-        seen,
-        f"The mix may not be rich enough: {seen}.",
-        "Expect some classes to be arbitrary: use fewer, more rows, or more domains.",
-    )
-
-
-def find_no_anchors(case: Case) -> Finding:
-    """Whether classes have rows that belong almost surely to them."""
-    share = np.asarray(case["anchor_share"])
-    none = joined(case.classes(share < THRESHOLDS.anchor))
-    values = {"median": float(np.median(share)), "smallest": float(share.min())}
-    topic = Topic("anchors", RICH, "A.4")
-    but = f" (none seen for {none})" if none else ""
-    return topic.tell(
-        values["median"] >= THRESHOLDS.anchor,
-        values,
-        f"{values['median']:.0%} of the median class's rows belong almost surely to it"
-        f"{but}",
-        f"Most classes have no rows that belong almost surely to them: {none}.",
-        "Classes overlap in these features, so the classes found may be mixtures of "
-        "the true ones: add features that separate them.",
     )
 
 

@@ -71,101 +71,12 @@ def find_lone_classes(case: Case) -> Finding:
     )
 
 
-def find_empty_classes(case: Case) -> Finding:
-    """Whether a class holds almost no rows."""
-    share = np.asarray(case["class_weight"])
-    empty = case.classes(share < THRESHOLDS.empty)
-    values, topic = {"smallest": float(share.min())}, Topic("empty", RICH)
-    return topic.tell(
-        not empty,
-        values,
-        f"the rarest class has {share.min():.1%} of the average domain",
-        f"Some classes hold almost no rows: {joined(empty)}.",
-        "Use fewer classes.",
-    )
-
-
-def find_other_solutions(case: Case) -> Finding:
-    """Whether other starts lead to other classes that fit as well."""
-    excess = np.asarray(case["restart_excess"])
-    agreement = np.asarray(case["restart_agreement"])
-    n_rows = case["n_rows_used"]
-    as_good = max(THRESHOLDS.near, THRESHOLDS.near_total / n_rows)
-    better = max(THRESHOLDS.better, THRESHOLDS.better_total / n_rows)
-    lowest = float(agreement[excess < as_good].min(initial=1.0))
-    own, best = case["own_agreement"], float(-excess.min(initial=0.0))
-    values = {"agreement": lowest, "own_agreement": own, "better_by": max(best, 0.0)}
-    topic = Topic("starts", RICH)
-    if best > better:
-        problem = f"Another start fits better by {best:.3f} nats"
-    elif lowest < THRESHOLDS.agreement:
-        problem = f"Equally good starts agree on only {lowest:.0%} of the rows"
-    elif own < THRESHOLDS.own_agreement:
-        problem = f"Likelihood alone would class only {own:.0%} of the rows alike"
-    else:
-        return topic.fine(values, f"starts agree on {lowest:.0%} of the rows")
-    return topic.trouble(
-        "caution",
-        values,
-        f"{problem}: the classes are not pinned down.",
-        "Refit with several seeds and compare; if they disagree, use fewer classes.",
-    )
-
-
-def find_witnesses(case: Case) -> Finding | None:
-    """Whether looks and shift find the same classes; None where one was heard alone."""
-    both = case["witnesses"]
-    if both is None:
-        return None
-    share, by_class = both["agreement"], np.asarray(both["by_class"])
-    lowest = int(np.nanargmin(by_class))
-    differ = round((1 - share) * both["n_rows"])
-    values = {"agreement": share, "lowest": float(by_class[lowest])}
-    seen = (
-        f"classes by looks and classes by shift agree on {share:.0%} of rows (least in "
-        f"{case.class_names[lowest]}: {by_class[lowest]:.0%})"
-    )
-    topic = Topic("witnesses", RICH)
-    status = "ok"
-    # who has nothing to say, or is overruled beyond doubt, cannot contradict
-    heard = not both["silent"] and not both["overruled"]
-    if share < THRESHOLDS.witnesses_fail and heard:
-        status = "fail"
-    elif share < THRESHOLDS.witnesses_caution:
-        status = "caution"
-    if status == "ok":
-        return topic.fine(values, seen)
-    return topic.trouble(
-        status,
-        values,
-        f"How rows look and how they shift tell two stories: {seen}.",
-        f"Look at some of the {differ} rows on which they differ before any share is "
-        "believed; fewer classes may be told by both.",
-    )
-
-
-def find_other_count(case: Case) -> Finding | None:
-    """Whether the curve of numbers of classes prefers another; None without one."""
-    choice, k = case["choice"], case["n_classes"]
-    if choice is None:
-        return None
-    wanted = choice["n_classes"]
-    values = {"n_classes": float(k), "chosen": float(wanted or 0)}
-    return Topic("curve", RICH).tell(
-        wanted == k,
-        values,
-        f"the curve of held-out fits agrees on {k} classes",
-        f"The curve of held-out fits does not say {k}: {choice['sentence']}.",
-        "Look at the curve, and at the classes with one fewer and one more.",
-    )
-
-
 # ---- domains that measure, or look, in their own way ---------------------------------
 
 
 def find_domains_apart(case: Case) -> Finding | None:
     """Whether most domains fit no mix of the others; None where it was not asked."""
-    drift = case["drift"]
+    drift = case["drift_left"] or case["drift"]
     if drift is None:
         return None
     known = ~np.isnan(drift["apart"])
@@ -181,19 +92,21 @@ def find_domains_apart(case: Case) -> Finding | None:
     topic = Topic("drift", ALIKE, "label shift")
     status = "ok"
     if _many_domains(drift):
-        status = level_of(share, THRESHOLDS.apart_caution, THRESHOLDS.apart_fail)
+        limits = THRESHOLDS.apart_caution, THRESHOLDS.apart_fail
+        status = case.left(level_of(share, *limits))
+    if status == "ok" and case["drift_fitted"]:
+        return topic.trouble(
+            "caution",
+            values,
+            "Domains drift: the fit takes one offset per domain out, and all else here "
+            f"is asked of what is left, where {seen}.",
+            "What differs by more than one offset is still taken for classes: look at "
+            "rows of a class from several domains.",
+        )
     if status == "ok":
         own = f"{n_apart} of {n_known} domains may have classes of their own"
         plain = _many_domains(drift) or not n_apart
         return topic.fine(values, seen if plain else own)
-    if case["drift_fitted"]:
-        return topic.trouble(
-            "caution",
-            values,
-            f"Domains drift: {seen}; the fit takes one offset per domain out.",
-            "What differs by more than one offset is still taken for classes: look at "
-            "rows of a class from several domains.",
-        )
     first = case.domains[int(np.nanargmax(np.where(apart, drift["apart"], -np.inf)))]
     return topic.trouble(
         status,
@@ -211,7 +124,8 @@ def find_instrument(case: Case) -> Finding | None:
     if drift is None:
         return None
     topic = Topic("W124", ALIKE, "label shift", quiet=True)
-    one = next(filter(_is_told, drift["instruments"]), None)
+    left = [] if case["drift_left"] is None else case["drift_left"]["instruments"]
+    one = next(filter(_is_told, [*drift["instruments"], *left]), None)
     if one is None:
         return topic.fine({}, "no column of a domain asks for another unit")
     alone = one["beyond"] > THRESHOLDS.unit_sure * one["beyond_error"]
@@ -222,8 +136,9 @@ def find_instrument(case: Case) -> Finding | None:
     column = written_column(case["columns"][one["column"]])
     reads = f"{column} at {where} is {_span(one['here'])}"
     else_, doubt = _span(one["elsewhere"]), "" if alone else ", or a class of its own"
+    large = _is_large(one) and not case["drift_fitted"]
     return topic.trouble(
-        "fail" if _is_large(one) and not case["drift_fitted"] else "caution",
+        "fail" if any(map(_is_told, left)) or large else "caution",
         {
             key: float(one[key])
             for key in ("evidence", "gain", "beyond", "factor", "offset", "size")

@@ -163,7 +163,9 @@ def _gains(
 ) -> Numbers:
     through, null = own.through, null_gains(rows, orders)
     # Trees and a discriminator are too slow to repeat; by chance they gain less still.
-    guesses = [best_guess(rows), tree_guess(rows, seed)]
+    # Whole numbers less an offset name their domain by fractions that trees see.
+    guesses = [best_guess(rows)]
+    guesses += [] if rows.moved else [tree_guess(rows, seed)]
     guesses += [] if own.free is None else [own.free]
     free = max(guesses, key=lambda guess: guess.mean)
     lost = free.mean - through.mean
@@ -242,8 +244,9 @@ def _witnesses(estimator: Any) -> Numbers:
     return {
         "witnesses": {
             "by": route.by,
-            "silent": route.reason == "silent",
-            "overruled": route.overruled,
+            # who has nothing to say, takes drift for classes or is overruled beyond
+            # doubt cannot contradict
+            "heard": route.reason not in ("silent", "drift") and not route.overruled,
             "agreement": route.agreement,
             "by_class": route.agreement_by_class,
             "n_rows": len(route.other_labels),
@@ -344,12 +347,13 @@ def _drift(estimator: Any, X: Any, codes: Array, rng: np.random.Generator) -> Nu
     origin, columns = estimator._origin, range(X.shape[1])
     words = origin._counts_words or origin._word_counts() is not None
     numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
-    route = getattr(estimator, "route_", None)
-    by_drift = route is not None and (route.by, route.reason) == ("looks", "drift")
+    asked, left = numeric and not words, origin._without_drift(X, codes)[1]
     return {
         "columns": [str(c) for c in getattr(estimator, "feature_names_in_", columns)],
-        "drift": find_drift(X, codes, rng) if numeric and not words else None,
-        "drift_fitted": by_drift or getattr(origin, "drift_", None) is not None,
+        "drift": find_drift(X, codes, rng) if asked else None,
+        "drift_fitted": left is not X,
+        # of what is left where a fit takes drift out
+        "drift_left": find_drift(left, codes, rng) if asked and left is not X else None,
     }
 
 

@@ -198,6 +198,11 @@ class Case:
         """The number called ``name``."""
         return self.numbers[name]
 
+    def left(self, status: str) -> str:
+        """The status of what a fit leaves: one that takes drift out has no excuse."""
+        strict = status == "caution" and self.numbers["drift_fitted"]
+        return "fail" if strict else status
+
     def classes(self, where: Array) -> list[str]:
         """Names of the classes where a mask is true."""
         return [self.class_names[index] for index in np.flatnonzero(where)]

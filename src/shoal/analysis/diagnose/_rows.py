@@ -219,6 +219,8 @@ class DiagnosisRows:
         q(d).
     penalties : Penalties
         Of refits.
+    moved : bool
+        Whether these are rows less an offset of their domain, which the fit takes out.
     """
 
     problem: MixtureProblem
@@ -227,6 +229,7 @@ class DiagnosisRows:
     folds: Array
     domain_weight: Array
     penalties: Penalties
+    moved: bool = False
 
     @property
     def codes(self) -> Array:
@@ -294,10 +297,12 @@ def gather(
 ) -> tuple[DiagnosisRows, OwnAnswers]:
     """Rows of a fitted estimator, and its answers; X is validated.
 
-    Where classes were merged, the fit below is asked, and what it says adds up.
+    Where classes were merged, the fit below is asked, and what it says adds up. Where
+    it takes an offset of each domain out, its classes are judged on what is left.
     """
-    origin, k = estimator._origin, estimator.n_classes_
-    found = origin._diagnosed_rows(X, codes, max_rows, rng)
+    k = estimator.n_classes_
+    origin, still = estimator._origin._without_drift(X, codes)
+    found = origin._diagnosed_rows(still, codes, max_rows, rng)
     problem = found.problem
     folds = fold_of_rows(problem.codes, EFFORT.n_folds, rng)
     guess = origin._out_of_fold(found, folds, rng)
@@ -311,7 +316,8 @@ def gather(
     imaginary = EFFORT.dirichlet * k * problem.n_domains / problem.n_rows
     penalties = Penalties(ridge=found.ridge, confidence=0.0, dirichlet=imaginary)
     weight = estimator.domain_weight_
-    rows = DiagnosisRows(problem, cells, columns, folds, weight, penalties)
+    moved = still is not X
+    rows = DiagnosisRows(problem, cells, columns, folds, weight, penalties, moved)
     through = guess.through_classes(estimator, rows.codes, folds)
     free = None
     if guess.domain_given_x is not None:
