@@ -86,7 +86,7 @@ DATA: dict[str, Callable[[int], Bunch]] = {
 
 def main() -> None:
     """Run what is missing, then write the record with its summary."""
-    parser = options(__doc__, "organic", seeds=5)
+    parser = options(__doc__, "organic", seeds=3)
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=list(DATA))
     args = parser.parse_args()
     settings = {"share": SHARE, "rodent_rows": RODENT_ROWS}
