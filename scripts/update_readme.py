@@ -37,6 +37,7 @@ from bench_blocks import (
     twin,
 )
 from load_blocks import attacks, load
+from route_blocks import numbers_of_classes, routes
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
@@ -626,6 +627,12 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/attacks.md": {"attacks": attacks},
     "docs/scale_measured.md": {"load": load},
     "docs/gaps.md": {"gaps": gaps},
+    "docs/shift_or_looks.md": {
+        "route development": partial(routes, "development"),
+        "route confirmation": partial(routes, "confirmation"),
+        "route fresh": partial(routes, "fresh"),
+        "given k": numbers_of_classes,
+    },
     "docs/resolution.md": {"tree": tree},
     "docs/time.md": {"trend": trend},
     "docs/new_domains.md": {"unknown": unknown},
