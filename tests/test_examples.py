@@ -100,7 +100,8 @@ def test_penguins_example():
 
 def test_rodents_example():
     text = run(example("20_rodents"))
-    assert text.count("verdict: caution") == 2
+    plots, years = re.findall(r"verdict: (.+)", text)
+    assert (plots, years) == ("caution", "do not use")  # looks drift over the years
 
 
 def test_fashion_example():

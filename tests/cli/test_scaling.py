@@ -47,11 +47,10 @@ def read_json(ended):
 
 
 def test_a_folder_is_fitted_in_parts_as_the_file_in_memory(cli, rows, tmp_path):
-    """Few rows are all in the sample: the very same model."""
+    """Few rows are all in the sample: the very same model, by shift as in parts."""
     parts = read_json(cli("fit", rows / "parts", *FIT, "--out", "parts", "--json"))
-    whole = read_json(
-        cli("fit", rows / "whole.parquet", *FIT, "--out", "whole", "--json")
-    )
+    told = ("--by", "shift", "--out", "whole", "--json")
+    whole = read_json(cli("fit", rows / "whole.parquet", *FIT, *told))
     assert parts["data"]["prevalence"] == whole["data"]["prevalence"]
     assert parts["data"]["score"] == whole["data"]["score"]
     assert parts["data"]["scale"]["rows"] == 2_400

@@ -302,7 +302,7 @@ def check_discretizer(
     allow_fewer : bool
         Whether the factorizer takes fewer clusters than classes.
     """
-    if isinstance(discretizer, str):
+    if isinstance(discretizer, (str, type)):
         if discretizer != "kmeans":
             raise ValueError(_wrong_kind(discretizer))
         return
@@ -324,7 +324,7 @@ def check_discretizer(
         return
     listed = hasattr(given, "__len__")
     fits = hasattr(given, "fit") or callable(given)
-    if isinstance(given, type) or not (listed or fits):
+    if not (listed or fits):
         raise ValueError(_wrong_kind(discretizer))
     if listed and len(given) != n_samples:
         raise ValueError(
