@@ -38,6 +38,7 @@ from bench_blocks import (
 )
 from load_blocks import attacks, load
 from route_blocks import numbers_of_classes, routes
+from verdict_blocks import verdicts
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "tabular"
@@ -645,7 +646,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "fresh texts": partial(texts, "text_fresh"),
         "bags": bags,
     },
-    "docs/when_it_fails.md": {"failures": failures, "wide": wide},
+    "docs/when_it_fails.md": {"failures": failures, "verdicts": verdicts, "wide": wide},
     "docs/benchmarks.md": {
         "confirmation": confirmation,
         "panel": panel,
