@@ -163,3 +163,14 @@ def test_models_from_before_refuse_gaps(birds, fitted) -> None:
     with pytest.raises(ValueError, match="NaN or infinite values"):
         old.predict(birds[0])
     assert old.predict(np.nan_to_num(birds[0])).shape == birds[2].shape
+
+
+def test_weights_are_checked_before_gaps_are_filled(birds) -> None:
+    X, domains, _ = birds
+    with pytest.raises(ValueError, match="sample_weight must have one entry per row"):
+        DomainMixture(3).fit(X, domains, sample_weight=np.ones(3))
+
+
+def test_large_numbers_of_single_precision_are_no_gaps() -> None:
+    X = np.full((4, 3), 2e38, dtype=np.float32)
+    assert mask(X).fill(X) is X

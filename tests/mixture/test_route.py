@@ -177,3 +177,38 @@ def test_looks_alone_may_have_more_classes_than_domains():
     assert model.n_classes_ == 4
     assert model._told_apart().startswith("Classes by looks alone: 4 classes")
     assert model.refit(penguins.X, penguins.domains, n_classes=3).n_classes_ == 3
+
+
+def test_intervals_know_a_domain_that_was_learned_later():
+    """Of it the other has said nothing, and its own share of doubt is none."""
+    X, domains, _ = make_latent_shift(
+        600, n_classes=2, n_domains=3, n_features=3, alpha=0.5, random_state=0
+    )
+    model = DomainMixture(2, random_state=0).fit(X, domains)
+    assert model.route_.apart is not None
+    later = model.adapt(X[:80]).as_domain(7)
+    assert_array_equal(later.route_.apart[:3], model.route_.apart)
+    assert_array_equal(later.route_.apart[3], 0)
+    rows = np.vstack([X, X[:80]]), np.r_[domains, np.full(80, 7)]
+    intervals = later.bootstrap(*rows, n_resamples=4, random_state=0)
+    assert intervals.low.shape == (4, 2)
+    assert (intervals.low <= intervals.high).all()
+
+
+def test_looks_in_doubt_see_the_columns_as_the_fit_does():
+    X, domains, _ = make_latent_shift(
+        600, n_classes=2, n_domains=3, n_features=3, alpha=0.5, random_state=0
+    )
+    X = X * [1, 30, 900]
+    model = DomainMixture(2, scale="global", random_state=0).fit(X, domains)
+    two = DensityMixture(2, n_components=2, scale="global", random_state=0)
+    told = two.fit(X, domains).labels_
+    if np.mean(told == model.labels_) < 0.5:
+        told = 1 - told
+    apart = [
+        np.bincount(told[domains == domain], minlength=2) / np.sum(domains == domain)
+        - np.bincount(model.labels_[domains == domain], minlength=2)
+        / np.sum(domains == domain)
+        for domain in range(3)
+    ]
+    assert_allclose(model._in_doubt(X, domains)[-1], apart, atol=1e-12)

@@ -219,6 +219,7 @@ class DomainMixture(HearsLooks):
         X, codes, names = check_X_domains(
             self, X, domains, accept_sparse=True, allow_nan=True
         )
+        check_sample_weight(sample_weight, X.shape[0], codes=codes, names=names)
         known = read_known(given, codes, names)
         self.looks_ = self.known_ = None
         self.filling_, twin = settle_gaps(self, X, names, codes, sample_weight, given)

@@ -52,7 +52,9 @@ class Filling:
 
     def fill(self, X: Array) -> Array:
         """Rows of which every cell has a value."""
-        if not np.isnan(X.sum()):  # one pass without a mask, when all is there
+        if not np.isnan(
+            X.sum(dtype=float)
+        ):  # one pass without a mask, when all is there
             return X
         if self.looks is None:
             return np.where(np.isnan(X), self.mean.astype(X.dtype), X)

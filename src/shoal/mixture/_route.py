@@ -208,6 +208,11 @@ def held_out_gain(
     return HeldOut(np.log(own / prior), np.asarray(rows.rows.row_weight, dtype=float))
 
 
+def looks_scale(model: Any) -> str:
+    """How the twin of a DomainMixture scales columns."""
+    return "global" if model.scale == "global" else "column"
+
+
 def fit_looks(
     model: Any,
     n_classes: int | None,
@@ -220,7 +225,7 @@ def fit_looks(
     """The twin of a DomainMixture."""
     looks = DensityMixture(
         n_classes,
-        scale="global" if model.scale == "global" else "column",
+        scale=looks_scale(model),
         domain_weight=domain_weight,
         random_state=model.random_state,
     )
@@ -311,7 +316,8 @@ class HearsLooks(FittedMixture):
             return []
         doubts = [] if route.overruled else [route.apart]
         k, own = self.n_classes_, self._most_probable(X, codes)
-        two = DensityMixture(k, n_components=2, random_state=0)
+        scale = looks_scale(self)
+        two = DensityMixture(k, n_components=2, scale=scale, random_state=0)
         two.fit(X, domains=codes)
         classes = match_by_rows(own, two.labels_, k)[two.labels_]
         return [*doubts, _shares(classes, codes, self) - _shares(own, codes, self)]
@@ -366,6 +372,10 @@ class HearsLooks(FittedMixture):
         extended = super()._with_domain(domains, prevalence)
         if self._origin is not self:
             extended.looks_ = self._origin._with_domain(domains, prevalence)
+        apart = self.route_.apart
+        if apart is not None:  # the other has said nothing of the new domain
+            apart = np.pad(apart, ((0, len(domains) - len(apart)), (0, 0)))
+            extended.route_ = replace(self.route_, apart=apart)
         return extended
 
     def _lean(self) -> Self:
